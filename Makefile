@@ -1,0 +1,42 @@
+# The one list of commands. Paths are relative, so a clone may live in a folder with spaces.
+PYTHON ?= python3
+PY = .venv/bin/python
+
+.PHONY: help demo test test-slow check lint format types clean
+
+help:  ## list the commands
+	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
+
+demo: .venv/installed  ## train a small CNN with HVAdam and three others, print a table, draw the curves
+	$(PY) -m hvadam.bench.cli demo
+
+test: check  ## lint, type-check, run the fast tests
+
+check: lint types
+	$(PY) -m pytest -m "not slow"
+
+test-slow: .venv/installed  ## the rest: matrices, real processes, compilers
+	HYPOTHESIS_PROFILE=long $(PY) -m pytest -m slow
+
+lint: .venv/installed
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+
+format: .venv/installed  ## rewrite the sources in the project's style
+	$(PY) -m ruff format .
+	$(PY) -m ruff check --fix .
+
+types: .venv/installed
+	$(PY) -m basedpyright
+
+.venv/installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo 'hvadam: Python 3.11 or newer is needed as "$(PYTHON)"; name another: make PYTHON=python3.12 ...'; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo 'hvadam: "$(PYTHON) -m venv" is missing. On Debian or Ubuntu: apt install python3-venv'; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch .venv/installed
+
+clean:  ## remove what the commands made
+	rm -rf .venv build dist demo .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,29 @@
+"""HVAdam, a full-dimension adaptive optimizer.
+
+``import hvadam`` loads no framework; ``hvadam.HVAdam`` (or ``from hvadam import HVAdam``) loads
+PyTorch on first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hvadam._version import __version__
+from hvadam.core.hyperparams import ablation
+
+if TYPE_CHECKING:
+    from hvadam.torch.optimizer import HVAdam
+
+__all__ = ["HVAdam", "__version__", "ablation"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "HVAdam":
+        from hvadam.torch.optimizer import HVAdam
+
+        return HVAdam
+    raise AttributeError(f"module 'hvadam' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,131 @@
+"""Hyper-parameters: defaults, ranges and the messages that name a value out of range."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+Gain: TypeAlias = Callable[[Any], Any]
+WeightDecayMode = Literal["decoupled", "coupled"]
+HiddenGain = Literal["exponential", "linear"]
+Preconditioner = Literal["hidden", "adam"]
+Scope = Literal["global", "group", "tensor"]
+RestartRule = Literal["paper", "authors"]
+
+# Below this ε is zero in float32 state, and a zero gradient would divide 0 by 0.
+SMALLEST_EPS = 2.0**-126
+
+
+@dataclass(frozen=True)
+class Hyperparams:
+    """What one group of parameters is optimized with. Construction checks every value.
+
+    Raises:
+        TypeError: a value of the wrong kind.
+        ValueError: a value out of its range.
+
+    Example:
+        >>> Hyperparams(betas=(1.2, 0.999))
+        Traceback (most recent call last):
+        ValueError: HVAdam: betas[0] must be in [0, 1), got 1.2.
+    """
+
+    lr: Any = 1e-3  # a float, or the host framework's one-element tensor
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-12
+    gamma: float = 0.5
+    weight_decay: float = 0.0
+    weight_decay_mode: WeightDecayMode = "decoupled"
+    hidden_scale: float = 1.0
+    hidden_gain: HiddenGain | Gain = "exponential"
+    restart_threshold: float = 0.1
+    preconditioner: Preconditioner = "hidden"
+    scope: Scope = "global"
+    restart_rule: RestartRule = "paper"
+    bounds: tuple[float, float] | None = None
+    maximize: bool = False
+
+    def __post_init__(self) -> None:
+        _in_range("lr", self.lr, 0.0)
+        betas = _pair("betas", self.betas)
+        _in_range("betas[0]", betas[0], 0.0, 1.0)
+        _in_range("betas[1]", betas[1], 0.0, 1.0)
+        if _number("eps", self.eps) < SMALLEST_EPS or not math.isfinite(self.eps):
+            raise ValueError(
+                "HVAdam: eps must be finite and at least 2**-126, float32's smallest normal "
+                f"number, got {self.eps}."
+            )
+        _in_range("gamma", self.gamma, 0.0)
+        _in_range("weight_decay", self.weight_decay, 0.0)
+        _in_range("hidden_scale", self.hidden_scale, 0.0)
+        _in_range("restart_threshold", self.restart_threshold, 0.0, 1.0)
+        one_of("weight_decay_mode", self.weight_decay_mode, get_args(WeightDecayMode))
+        one_of("preconditioner", self.preconditioner, get_args(Preconditioner))
+        one_of("scope", self.scope, get_args(Scope))
+        one_of("restart_rule", self.restart_rule, get_args(RestartRule))
+        if not callable(self.hidden_gain):
+            one_of("hidden_gain", self.hidden_gain, get_args(HiddenGain), "or a callable")
+        if self.bounds is not None:
+            low, high = (_number("bounds", x) for x in _pair("bounds", self.bounds))
+            if not low < high:
+                raise ValueError(f"HVAdam: bounds must be (low, high), low < high, got {low, high}.")
+        if not isinstance(self.maximize, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"HVAdam: maximize must be True or False, got {self.maximize!r}.")
+
+
+def ablation(level: int | str) -> dict[str, Any]:
+    """Keyword arguments for a level of the paper's ablation table: 0, 1, 2 or "full".
+
+    Level 0 is Adam; 1 adds the hidden step, without restarts; 2 also takes the preconditioner
+    from the hidden vector; "full" adds the restarts and is HVAdam.
+
+    Example:
+        >>> ablation(1)
+        {'preconditioner': 'adam', 'hidden_scale': 1.0, 'restart_threshold': 0.0}
+    """
+    levels: dict[int | str, tuple[str, float, float]] = {
+        0: ("adam", 0.0, 0.0),
+        1: ("adam", 1.0, 0.0),
+        2: ("hidden", 1.0, 0.0),
+        "full": ("hidden", 1.0, 0.1),
+    }
+    if isinstance(level, bool) or level not in levels:
+        raise ValueError(f"hvadam.ablation: level must be 0, 1, 2 or 'full', got {level!r}.")
+    names = ("preconditioner", "hidden_scale", "restart_threshold")
+    return dict(zip(names, levels[level], strict=True))
+
+
+def one_of(name: str, value: Any, choices: tuple[str, ...], besides: str = "") -> None:
+    """Refuse a value that is none of the choices, and list them."""
+    if not (isinstance(value, str) and value in choices):
+        listed = ", ".join(f"{choice!r}" for choice in choices)
+        raise ValueError(
+            f"HVAdam: {name} must be one of {listed}{' ' * bool(besides)}{besides}, got {value!r}."
+        )
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        if isinstance(value, (bool, str, bytes)):
+            raise TypeError
+        number = float(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"HVAdam: {name} must be a number, got {value!r}.") from None
+    if math.isnan(number):
+        raise ValueError(f"HVAdam: {name} must be a number, got nan.")
+    return number
+
+
+def _in_range(name: str, value: Any, low: float, below: float = math.inf) -> None:
+    number = _number(name, value)
+    if not low <= number < below:
+        rule = f">= {low:g} and finite" if below == math.inf else f"in [{low:g}, {below:g})"
+        raise ValueError(f"HVAdam: {name} must be {rule}, got {number:g}.")
+
+
+def _pair(name: str, value: Any) -> tuple[Any, Any]:
+    if not isinstance(value, (tuple, list)) or len(value) != 2:  # pyright: ignore[reportUnknownArgumentType]
+        raise TypeError(f"HVAdam: {name} must be a pair of numbers, got {value!r}.")
+    return value[0], value[1]  # pyright: ignore[reportUnknownVariableType]

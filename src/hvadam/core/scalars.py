@@ -1,0 +1,167 @@
+"""The scalar policy of HVAdam: dot products in, (mix, gain, next scalars) out.
+
+One hidden vector v has a handful of scalars. Every decision about it (start, update, hold,
+restart), the gain functions and the numerical guards live here and nowhere else, written once for
+any array namespace ``xp`` (NumPy, torch, jax.numpy) without branches on values, so that a device
+never waits for the host.
+
+Legend:
+    t       steps that brought a gradient                       ``step``
+    t2      steps since the vector (re)started, -1 before       ``steps_since_restart``
+    cosine  of v and m_hat after the update                     ``alignment``
+    delta   its running average, biased                         ``alignment_ema``
+    mix     weight kept on v: v <- mix v + (1 - mix) m_hat      ``mix``
+    gain    b, the multiplier of the step along v               ``hidden_gain``
+    k       the paper's weight on m_hat, 1 - mix
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hvadam.core.hyperparams import Gain
+
+FIELDS = (
+    "step",
+    "steps_since_restart",
+    "alignment_ema",
+    "alignment",
+    "mix",
+    "hidden_gain",
+    "restarts",
+    "holds",
+    "exp_avg_norm",
+    "hidden_norm",
+)
+INITIAL = (0.0, -1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+GAINS: dict[str, Gain] = {
+    "exponential": lambda delta: 10.0 ** (6.0 * delta - 3.0),
+    "linear": lambda delta: delta / 0.9 * 10.0,
+}
+
+# v and m_hat count as equal when they differ by less than this many roundings of the state dtype:
+# the bias-corrected average of a constant gradient wanders that far from the gradient itself.
+ROUNDINGS = 8.0
+
+
+def advance(
+    xp: Any,
+    scalars: Any,
+    dots: Any,
+    *,
+    beta2: Any,
+    threshold: Any,
+    gain: Gain,
+    restart_rule: str,
+    rounding: float,
+    active: Any = True,
+) -> tuple[Any, Any, Any]:
+    """Decide what one step does to the hidden vectors.
+
+    Args:
+        xp: The array namespace of the arrays.
+        scalars: (..., len(FIELDS)) float64, one row per scope.
+        dots: (..., 4) float64: ‖v-m̂‖², <v-m̂,v>, ‖m̂‖², ‖v‖² of each scope.
+        beta2: Decay of the alignment average, a float or one value per scope.
+        threshold: Restart when the unbiased average falls under it; 0 never restarts.
+        gain: b as a function of delta.
+        restart_rule: "paper" moves v on the step that triggers a restart, "authors" keeps it.
+        rounding: Machine epsilon of the dtype that v and m are kept in.
+        active: Whether the scope saw any gradient.
+
+    Returns:
+        (mix, gain, next scalars), the first two of shape (...).
+
+    Example:
+        >>> import numpy as np
+        >>> dots = np.array([68.0, 42.0, 2.09, 34.0])  # Fig. 3, step 2 (rounded)
+        >>> before = np.array([1.0, 0.0, *INITIAL[2:]])
+        >>> mix, gain, after = advance(np, before, dots, beta2=0.999, threshold=0.1,
+        ...     gain=GAINS["linear"], restart_rule="paper", rounding=2.0**-52)
+        >>> round(float(mix), 3), dict(zip(FIELDS, after))["steps_since_restart"].item()
+        (0.382, 1.0)
+    """
+    t, t2, delta, cosine, _, _, restarts, holds, m_norm, v_norm = (
+        scalars[..., i] for i in range(len(FIELDS))
+    )
+    one = xp.ones_like(t)
+    zero = xp.zeros_like(t)
+
+    active = (t >= 0) & active  # one value per scope
+    started = t2 >= 0
+    moving = active & xp.isfinite(dots).all(-1) & (started | (dots[..., 2] > 0))  # else hold
+    starting = moving & ~started
+    updating = moving & started
+
+    # Rows that do not update get harmless numbers, so that nothing below divides by zero.
+    k, foot_cosine = _project(xp, xp.where(updating[..., None], dots, xp.ones_like(dots)), rounding)
+    t2_next = t2 + updating
+    delta_next = beta2 * delta + (1.0 - beta2) * foot_cosine
+    delta_hat = delta_next / xp.where(updating, 1.0 - beta2**t2_next, one)
+    restarting = updating & (delta_hat < threshold)
+    keep = restarting & (restart_rule == "authors")
+
+    mix = xp.where(updating & ~keep, 1.0 - k, xp.where(starting, zero, one))
+    b = xp.where(updating & ~restarting, gain(delta_next), zero)
+
+    m_norm_next = xp.where(moving, xp.sqrt(xp.where(moving, dots[..., 2], one)), m_norm)
+    v_norm_next = xp.where(
+        updating & ~keep, foot_cosine * m_norm_next, xp.where(starting, m_norm_next, v_norm)
+    )
+    after = xp.stack(
+        [
+            t + active,
+            xp.where(starting, zero, xp.where(restarting, -one, t2_next)),
+            xp.where(starting, zero, xp.where(updating, delta_next, delta)),
+            xp.where(starting, one, xp.where(updating, foot_cosine, cosine)),
+            mix,
+            b,
+            restarts + restarting,
+            holds + (active & ~moving),
+            m_norm_next,
+            v_norm_next,
+        ],
+        -1,
+    )
+    return mix, b, after
+
+
+def piecewise(xp: Any, pieces: Sequence[tuple[Gain, int]]) -> Gain:
+    """One gain out of several, each for its own run of consecutive scopes."""
+    if len(pieces) == 1:
+        return pieces[0][0]
+
+    def gain(delta: Any) -> Any:
+        values: list[Any] = []
+        start = 0
+        for function, count in pieces:
+            values.append(function(delta[start : start + count]))
+            start += count
+        return xp.concatenate(values)
+
+    return gain
+
+
+def _project(xp: Any, dots: Any, rounding: float) -> tuple[Any, Any]:
+    """k and the cosine of the new v with m_hat, from the dots of the old v.
+
+    With d = v - m_hat the foot of the perpendicular from 0 onto the line through v and m_hat is
+    v - k d, k = <d,v>/‖d‖². It is orthogonal to d, so its cosine with m_hat is ‖foot‖/‖m_hat‖, and
+    ‖foot‖² = ‖x‖² - <d,x>²/‖d‖² for any x on the line. Taking the shorter of v and m_hat for x
+    cancels least.
+    """
+    dd, dv, mm, vv = (dots[..., i] for i in range(4))
+    one = xp.ones_like(dd)
+    zero = xp.zeros_like(dd)
+    equal = dd <= (ROUNDINGS * rounding) ** 2 * vv
+    dd = xp.where(equal, one, dd)
+    k = xp.where(equal, zero, dv / dd)
+
+    dm = dv - dd
+    foot = xp.where(vv < mm, vv - dv * (dv / dd), mm - dm * (dm / dd))
+    nonzero = (mm > 0) & (vv > 0)
+    squared = xp.clip(foot / xp.where(nonzero, mm, one), 0.0, 1.0)
+    cosine = xp.where(equal, one, xp.sqrt(squared))
+    return k, xp.where(nonzero, cosine, zero)

@@ -1,0 +1,75 @@
+"""What the hidden vectors are doing, read from the state on demand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from hvadam.core.scalars import FIELDS
+from hvadam.torch.kernels.batch import Options
+
+if TYPE_CHECKING:
+    from hvadam.torch.optimizer import HVAdam
+    from hvadam.torch.step import Step
+
+
+@torch.no_grad()
+def diagnose(optimizer: HVAdam, last: Step | None) -> dict[str, dict[str, float]]:
+    """``{scope: {name: value}}`` for all hidden vectors that have scalars."""
+    found: dict[str, dict[str, float]] = {}
+    squares: dict[str, list[float]] = {}
+    for name, scalars, moved in _scopes(optimizer, last):
+        values = dict(zip(FIELDS, scalars.tolist(), strict=True))
+        found[name] = values
+        total = squares.setdefault(name, [0.0, 0.0])
+        for options, p in moved:
+            parts = _update_parts(options, optimizer.state[p], values["hidden_gain"])
+            total[0] += parts[0] ** 2
+            total[1] += parts[1] ** 2
+    for name, (adaptive, hidden) in squares.items():
+        found[name]["adaptive_step_norm"] = math.sqrt(adaptive)
+        found[name]["hidden_step_norm"] = math.sqrt(hidden)
+    return found
+
+
+def _scopes(
+    optimizer: HVAdam, last: Step | None
+) -> Iterator[tuple[str, Tensor, list[tuple[Options, Tensor]]]]:
+    """Each scope's name and scalars, and who moved at the last step; "global" comes per group."""
+    if last is None:  # loaded or copied: all that has a state, with the options as they are
+        taken = [
+            (Options.of(group), [p for p in group["params"] if optimizer.state.get(p)])
+            for group in optimizer.param_groups
+        ]
+    else:
+        taken = last.taken
+    moved = {p: options for options, params in taken for p in params}
+    for i, group in enumerate(optimizer.param_groups):
+        present = [(moved[p], p) for p in group["params"] if p in moved]
+        if group["scope"] != "tensor":
+            yield "global" if group["scope"] == "global" else f"group {i}", group["scalars"], present
+            continue
+        names = group.get("param_names")
+        for j, p in enumerate(group["params"]):
+            if optimizer.state.get(p):
+                name = names[j] if names else f"group {i}, tensor {j}"
+                yield name, optimizer.state[p]["scalars"], [x for x in present if x[1] is p]
+
+
+def _update_parts(o: Options, state: dict[str, Any], gain: float) -> tuple[float, float]:
+    """Norms of lr m_hat / (sqrt(s_hat) + eps) and of lr hidden_scale gain v."""
+    t = float(state["step"])
+    m, v, s = (
+        torch.view_as_real(x) if x.is_complex() else x
+        for x in (state["exp_avg"], state["hidden"], state["exp_avg_var"])
+    )
+    adaptive = m / (1.0 - o.beta1**t) / ((s / (1.0 - o.beta2**t)).sqrt() + o.eps)
+    lr = float(o.lr)
+    return (
+        lr * torch.linalg.vector_norm(adaptive, dtype=torch.float64).item(),
+        lr * o.hidden_scale * gain * torch.linalg.vector_norm(v, dtype=torch.float64).item(),
+    )

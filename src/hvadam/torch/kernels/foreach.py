@@ -1,0 +1,105 @@
+"""The multi-tensor kernel: torch's foreach calls over lists, traceable by ``torch.compile``.
+
+Legend: see ``batch.py``; m_hat = m / bias1 and s_hat = s / bias2 are bias-corrected, dev_v and
+dev_m are (g - v)² and (g - m)², ratio is the paper's η.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from hvadam.torch.kernels.batch import Batch, number
+
+
+def available() -> str | None:
+    """It always is."""
+    return None
+
+
+def accumulate(batches: Sequence[Batch]) -> Tensor:
+    """Update m and s; return the four dots of each batch."""
+    return torch.stack([_accumulate_batch(batch) for batch in batches])
+
+
+def apply(batches: Sequence[Batch], mix: Sequence[Tensor], gain: Sequence[Tensor]) -> None:
+    """Move v to mix v + (1 - mix) m_hat and theta by both steps."""
+    for batch, batch_mix, batch_gain in zip(batches, mix, gain, strict=True):
+        _apply_batch(batch, number(1.0 - batch_mix), number(batch_gain))
+
+
+def _accumulate_batch(batch: Batch) -> Tensor:
+    o = batch.options
+    m, v, s = batch.m, batch.v, batch.s
+    g = _gradients(batch)
+
+    torch._foreach_lerp_(m, g, 1.0 - o.beta1)
+    torch._foreach_mul_(s, o.beta2)
+    if o.adam:
+        torch._foreach_addcmul_(s, g, g, 1.0 - o.beta2)
+    else:
+        dev_v = torch._foreach_sub(g, v)
+        torch._foreach_mul_(dev_v, dev_v)
+        dev_m = torch._foreach_sub(g, m)
+        torch._foreach_mul_(dev_m, dev_m)
+        torch._foreach_add_(dev_m, dev_v, alpha=o.gamma)
+        torch._foreach_add_(dev_m, o.eps)
+        ratio = torch._foreach_div(dev_v, dev_m)
+        torch._foreach_addcmul_(s, ratio, dev_v, 1.0 - o.beta2)
+        torch._foreach_add_(s, o.eps)
+
+    m_hat = torch._foreach_div(m, batch.bias1)
+    d = torch._foreach_sub(v, m_hat)
+    # One float64 vector per operand: the dots then take one call each, however many tensors.
+    d, v, m_hat = (torch.cat([x.reshape(-1).double() for x in xs]) for xs in (d, v, m_hat))
+    return torch.stack([d.dot(d), d.dot(v), m_hat.dot(m_hat), v.dot(v)])
+
+
+def _apply_batch(batch: Batch, weight: float | Tensor, gain: float | Tensor) -> None:
+    o = batch.options
+    m_hat = torch._foreach_div(batch.m, batch.bias1)
+    if isinstance(weight, Tensor):
+        weight = weight.to(batch.v[0].dtype)
+        torch._foreach_lerp_(batch.v, m_hat, [weight.expand_as(v) for v in batch.v])
+    else:
+        torch._foreach_lerp_(batch.v, m_hat, weight)
+
+    denominator = torch._foreach_div(batch.s, batch.bias2)
+    torch._foreach_sqrt_(denominator)
+    torch._foreach_add_(denominator, o.eps)
+
+    half = batch.theta[0].dtype != batch.m[0].dtype
+    moved = [t.to(batch.m[0].dtype) for t in batch.theta] if half else batch.theta
+    if o.decay:
+        torch._foreach_mul_(moved, 1.0 - o.lr * o.decay)
+    torch._foreach_div_(m_hat, denominator)
+    _subtract(moved, m_hat, o.lr)
+    if o.hidden_scale:
+        _subtract(moved, batch.v, o.lr * o.hidden_scale * gain)
+    if o.low is not None:
+        for theta in moved:
+            theta.clamp_(o.low, o.high)
+    if half:
+        torch._foreach_copy_(batch.theta, moved)
+
+
+def _gradients(batch: Batch) -> list[Tensor]:
+    """The gradients in state dtype, negated and decayed as asked, never in place."""
+    o = batch.options
+    dtype = batch.m[0].dtype
+    g = [x.to(dtype) for x in batch.g]
+    if o.maximize:
+        g = torch._foreach_neg(g)
+    if o.coupled_decay:
+        g = torch._foreach_add(g, [x.to(dtype) for x in batch.theta], alpha=o.coupled_decay)
+    return list(g)
+
+
+def _subtract(theta: Sequence[Tensor], step: Sequence[Tensor], scale: float | Tensor) -> None:
+    """theta -= scale * step."""
+    if isinstance(scale, float):
+        torch._foreach_add_(theta, step, alpha=-scale)
+    else:
+        torch._foreach_sub_(theta, torch._foreach_mul(step, scale.to(theta[0].dtype)))
