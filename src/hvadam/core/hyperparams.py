@@ -70,7 +70,9 @@ class Hyperparams:
         if self.bounds is not None:
             low, high = (_number("bounds", x) for x in _pair("bounds", self.bounds))
             if not low < high:
-                raise ValueError(f"HVAdam: bounds must be (low, high), low < high, got {low, high}.")
+                raise ValueError(
+                    f"HVAdam: bounds must be (low, high), low < high, got {low, high}."
+                )
         if not isinstance(self.maximize, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"HVAdam: maximize must be True or False, got {self.maximize!r}.")
 

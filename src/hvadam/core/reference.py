@@ -77,7 +77,11 @@ def step(
         >>> slot.theta.round(4).tolist(), scope.t2
         ([1.9965, -0.9965], 2)
     """
-    taken = [(slot, np.asarray(g, np.float64)) for slot, g in zip(slots, grads, strict=True) if g is not None]
+    taken = [
+        (slot, np.asarray(g, np.float64))
+        for slot, g in zip(slots, grads, strict=True)
+        if g is not None
+    ]
     if not taken:
         return
     scope.t += 1

@@ -55,7 +55,7 @@ def advance(
     threshold: Any,
     gain: Gain,
     restart_rule: str,
-    rounding: float,
+    rounding: Any,
     active: Any = True,
 ) -> tuple[Any, Any, Any]:
     """Decide what one step does to the hidden vectors.
@@ -68,7 +68,7 @@ def advance(
         threshold: Restart when the unbiased average falls under it; 0 never restarts.
         gain: b as a function of delta.
         restart_rule: "paper" moves v on the step that triggers a restart, "authors" keeps it.
-        rounding: Machine epsilon of the dtype that v and m are kept in.
+        rounding: Machine epsilon of the dtype that v and m are kept in, likewise.
         active: Whether the scope saw any gradient.
 
     Returns:
@@ -144,7 +144,7 @@ def piecewise(xp: Any, pieces: Sequence[tuple[Gain, int]]) -> Gain:
     return gain
 
 
-def _project(xp: Any, dots: Any, rounding: float) -> tuple[Any, Any]:
+def _project(xp: Any, dots: Any, rounding: Any) -> tuple[Any, Any]:
     """k and the cosine of the new v with m_hat, from the dots of the old v.
 
     With d = v - m_hat the foot of the perpendicular from 0 onto the line through v and m_hat is

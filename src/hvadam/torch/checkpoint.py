@@ -1,4 +1,4 @@
-"""Loading a state dict: refuse what does not fit before anything changes, keep the state's dtypes."""
+"""Loading a state dict: what does not fit is refused first, and the state keeps its dtypes."""
 
 from __future__ import annotations
 

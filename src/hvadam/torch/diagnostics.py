@@ -23,7 +23,7 @@ def diagnose(optimizer: HVAdam, last: Step | None) -> dict[str, dict[str, float]
     found: dict[str, dict[str, float]] = {}
     squares: dict[str, list[float]] = {}
     for name, scalars, moved in _scopes(optimizer, last):
-        values = dict(zip(FIELDS, scalars.tolist(), strict=True))
+        values: dict[str, float] = dict(zip(FIELDS, scalars.tolist(), strict=True))
         found[name] = values
         total = squares.setdefault(name, [0.0, 0.0])
         for options, p in moved:
@@ -51,7 +51,11 @@ def _scopes(
     for i, group in enumerate(optimizer.param_groups):
         present = [(moved[p], p) for p in group["params"] if p in moved]
         if group["scope"] != "tensor":
-            yield "global" if group["scope"] == "global" else f"group {i}", group["scalars"], present
+            yield (
+                "global" if group["scope"] == "global" else f"group {i}",
+                group["scalars"],
+                present,
+            )
             continue
         names = group.get("param_names")
         for j, p in enumerate(group["params"]):

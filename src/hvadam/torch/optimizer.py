@@ -164,7 +164,7 @@ class HVAdam(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        self._refuse_sparse()
+        self._check_step()
 
         step = Step(self.defaults["hidden_gain"])
         for group in self.param_groups:
@@ -280,8 +280,11 @@ class HVAdam(Optimizer):
             if group["scope"] == "global" and group["scalars"] is not scalars:
                 group["scalars"].copy_(scalars)
 
-    def _refuse_sparse(self) -> None:
+    def _check_step(self) -> None:
+        """Refuse a step before any of it is taken."""
         for group in self.param_groups:
+            if group["scope"] == "global":
+                groups.require_agreement(self.param_groups[0], group)
             for p in group["params"]:
                 if p.grad is not None and p.grad.layout != torch.strided:
                     raise RuntimeError(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from hvadam.core import scalars as policy
 from hvadam.torch import kernels
-from hvadam.torch.groups import gain_of, require_agreement
+from hvadam.torch.groups import gain_of
 from hvadam.torch.kernels.batch import Batch, Options, number
 
 
@@ -40,7 +40,6 @@ class Step:
         """Count the step of a group's tensors and sort them into batches."""
         first = len(self.scalars)
         if group["scope"] == "global" and self.groups:
-            require_agreement(self.groups[0], group)
             first = 0
         else:
             self.scalars += scalars
@@ -110,9 +109,7 @@ class Step:
         return mix.unbind(), gain.unbind()
 
 
-def _bias_corrections(
-    steps: list[Tensor], o: Options
-) -> tuple[list[float | Tensor], list[float | Tensor]]:
+def _bias_corrections(steps: list[Tensor], o: Options) -> tuple[list[Any], list[Any]]:
     """1 - beta**t of each tensor, in double: 1 - 0.999f would be off by 5e-5."""
     if isinstance(number(steps[0]), Tensor):
         t = torch.stack(steps).double()

@@ -25,8 +25,8 @@ class Options(NamedTuple):
     coupled_decay: float
     hidden_scale: float
     adam: bool  # preconditioner="adam"
-    low: float | Tensor | None
-    high: float | Tensor | None
+    low: Any  # a float or a tensor; None without bounds
+    high: Any
     maximize: bool
 
     @classmethod
@@ -59,8 +59,8 @@ class Batch(NamedTuple):
     m: list[Tensor]
     v: list[Tensor]
     s: list[Tensor]
-    bias1: list[float | Tensor]
-    bias2: list[float | Tensor]
+    bias1: list[Any]  # floats, or 0-dim tensors
+    bias2: list[Any]
     options: Options
 
     def append(
@@ -98,9 +98,7 @@ def number(x: float | Tensor) -> float | Tensor:
     return x.item()
 
 
-def _box(
-    bounds: tuple[float, float] | None, lr: float | Tensor
-) -> tuple[float | Tensor | None, float | Tensor | None]:
+def _box(bounds: tuple[float, float] | None, lr: float | Tensor) -> tuple[Any, Any]:
     """The box to project onto. A step with lr 0 moves nothing, so it does not project either."""
     if bounds is None:
         return None, None

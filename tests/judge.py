@@ -1,0 +1,228 @@
+"""Holds one step of an optimizer to the float64 reference, from the same state and gradient.
+
+Trajectories are chaotic, so kernels are compared teacher-forced: the reference starts from the
+optimizer's own state before every step. The tolerance follows from the arithmetic: every rounding
+to the state's dtype is a relative perturbation of a few eps, and what a difference or a projection
+makes of it is bounded below, element by element.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hvadam import HVAdam
+from hvadam.core.hyperparams import Hyperparams
+from hvadam.core.reference import ScopeState, Slot, step
+from hvadam.core.scalars import FIELDS
+from hvadam.torch.groups import CUSTOM, OPTIONS
+
+ROUNDINGS = 16.0  # what a kernel may be off, in units of the dtype's eps, before amplification
+
+
+@dataclass
+class Member:
+    """A parameter, the reference's copy of it, and its gradient."""
+
+    p: Tensor
+    slot: Slot
+    grad: np.ndarray | None
+
+
+def judged_step(optimizer: HVAdam) -> None:
+    """Step the optimizer and the reference from the same state; assert that they agree."""
+    scopes = snapshot(optimizer)
+    optimizer.step()
+    for scope, members in scopes:
+        before = [(m.slot.theta, m.slot.m, m.slot.v, m.slot.s) for m in members]
+        t2 = scope.t2
+        rounding = max(_state_eps(m.p) for m in members)
+        with np.errstate(all="ignore"):
+            step(scope, [m.slot for m in members], [m.grad for m in members], rounding=rounding)
+            _compare(optimizer, scope, t2, members, before, rounding)
+
+
+def snapshot(optimizer: HVAdam) -> list[tuple[ScopeState, list[Member]]]:
+    """The optimizer's hidden vectors as the reference keeps them."""
+    scopes: list[tuple[ScopeState, list[Member]]] = []
+    for group in optimizer.param_groups:
+        options = {name: group[name] for name in OPTIONS if name != "kernel"}
+        options["lr"] = float(options["lr"])
+        if options["hidden_gain"] == CUSTOM:
+            options["hidden_gain"] = optimizer.defaults["hidden_gain"]
+        hyper = Hyperparams(**options)
+        members = [_member(optimizer, p, hyper) for p in group["params"]]
+        if group["scope"] == "tensor":
+            scopes += [
+                (
+                    _scope(optimizer.state[m.p].get("scalars") if m.p in optimizer.state else None),
+                    [m],
+                )
+                for m in members
+            ]
+        elif group["scope"] == "global" and scopes:
+            scopes[0][1].extend(members)
+        else:
+            scopes.append((_scope(group["scalars"]), members))
+    return scopes
+
+
+def as_array(x: Tensor) -> np.ndarray:
+    """A float64 copy; complex numbers as pairs."""
+    x = x.detach()
+    return (torch.view_as_real(x) if x.is_complex() else x).double().numpy().copy()
+
+
+def _member(optimizer: HVAdam, p: Tensor, hyper: Hyperparams) -> Member:
+    slot = Slot(as_array(p), hyper)
+    state = optimizer.state.get(p)
+    if state:
+        slot.m, slot.v, slot.s = (as_array(state[k]) for k in ("exp_avg", "hidden", "exp_avg_var"))
+        slot.t = int(state["step"])
+    return Member(p, slot, None if p.grad is None else as_array(p.grad))
+
+
+def _scope(scalars: Tensor | None) -> ScopeState:
+    if scalars is None:
+        return ScopeState()
+    x = dict(zip(FIELDS, scalars.tolist(), strict=True))
+    return ScopeState(
+        t=int(x["step"]),
+        t2=int(x["steps_since_restart"]),
+        delta=x["alignment_ema"],
+        cosine=x["alignment"],
+        mix=x["mix"],
+        gain=x["hidden_gain"],
+        restarts=int(x["restarts"]),
+        holds=int(x["holds"]),
+    )
+
+
+def _state_eps(p: Tensor) -> float:
+    return torch.finfo(
+        torch.float64 if p.dtype in (torch.float64, torch.complex128) else torch.float32
+    ).eps
+
+
+def _compare(
+    optimizer: HVAdam,
+    scope: ScopeState,
+    t2: int,
+    members: list[Member],
+    before: list[tuple],
+    rounding: float,
+) -> None:
+    moved = [(m, b) for m, b in zip(members, before, strict=True) if m.grad is not None]
+    if not moved:
+        return
+    eps = ROUNDINGS * rounding
+    m_hats = [m.slot.m / (1 - m.slot.hyper.betas[0] ** m.slot.t) for m, _ in moved]
+    norm = np.hypot(_norm(m_hats), _norm([b[2] for _, b in moved]))
+    gap = _norm([b[2] - m_hat for (_, b), m_hat in zip(moved, m_hats, strict=True)])
+    # A relative error of eps in v or m_hat turns the line through them by norm/gap times as much.
+    turn = eps * (1 + norm / gap) if gap > 0 else eps
+    if t2 < 0:
+        turn = eps  # a start copies m_hat
+
+    actual = _actual_scalars(optimizer, moved[0][0])
+    if turn < 0.5:  # else the projection is pure rounding, and any point of the line will do
+        # From the dots only cos² is known to float64, so a cosine near 0 is known to its root.
+        slack = turn * norm / max(_norm(m_hats), 1e-300) + 1e-14 / max(scope.cosine, 1e-7)
+        _close("alignment", actual["alignment"], scope.cosine, slack)
+        _close("alignment_ema", actual["alignment_ema"], scope.delta, slack)
+        for name, value in (
+            ("step", scope.t),
+            ("steps_since_restart", scope.t2),
+            ("restarts", scope.restarts),
+            ("holds", scope.holds),
+        ):
+            assert actual[name] == value, (name, actual[name], value)
+    v_slack = turn * norm if t2 >= 0 else 0.0
+    for (member, (theta, m, v, s)), m_hat in zip(moved, m_hats, strict=True):
+        _compare_member(
+            optimizer, scope, member, theta, m, v, s, m_hat, eps, v_slack, actual["hidden_gain"]
+        )
+
+
+def _compare_member(
+    optimizer: HVAdam,
+    scope: ScopeState,
+    member: Member,
+    theta: np.ndarray,
+    m: np.ndarray,
+    v: np.ndarray,
+    s: np.ndarray,
+    m_hat: np.ndarray,
+    eps: float,
+    v_slack: Any,
+    gain: float,
+) -> None:
+    p, slot, h = member.p, member.slot, member.slot.hyper
+    state = optimizer.state[p]
+    assert int(state["step"]) == slot.t
+    beta1, beta2 = h.betas
+    assert member.grad is not None
+    g = -member.grad if h.maximize else member.grad
+    g_slack = np.zeros_like(g)
+    if h.weight_decay_mode == "coupled":
+        g_slack = eps * (abs(g) + h.weight_decay * abs(theta))
+        g = g + h.weight_decay * theta
+
+    m_slack = eps * (abs(m) + abs(g)) + g_slack
+    _close("exp_avg", as_array(state["exp_avg"]), slot.m, m_slack)
+
+    if h.preconditioner == "adam":
+        low, high = ((np.maximum(abs(g) + sign * g_slack, 0)) ** 2 for sign in (-1, 1))
+    else:
+        p_low, p_high = (
+            np.maximum(abs(g - v) + sign * (g_slack + eps * abs(g - v)), 0) ** 2 for sign in (-1, 1)
+        )
+        q_low, q_high = (
+            np.maximum(abs(g - slot.m) + sign * (g_slack + m_slack), 0) ** 2 for sign in (-1, 1)
+        )
+        low = p_low * (p_low / (q_high + h.gamma * p_low + h.eps))
+        high = p_high * (p_high / (q_low + h.gamma * p_high + h.eps))
+    base = beta2 * s + (h.eps if h.preconditioner == "hidden" else 0.0)
+    s_low, s_high = (base + (1 - beta2) * low) * (1 - eps), (base + (1 - beta2) * high) * (1 + eps)
+    actual_s = as_array(state["exp_avg_var"])
+    tiny = torch.finfo(torch.float32).tiny
+    assert (actual_s >= s_low - tiny).all(), ("exp_avg_var", (s_low - actual_s).max())
+    assert (actual_s <= s_high + tiny).all(), ("exp_avg_var", (actual_s - s_high).max())
+
+    v_slack = v_slack + eps * (abs(slot.v) + abs(v) + abs(m_hat)) + m_slack
+    _close("hidden", as_array(state["hidden"]), slot.v, v_slack)
+
+    bias1, bias2 = 1 - beta1**slot.t, 1 - beta2**slot.t
+    steps = [abs(m_hat) / (np.sqrt(x / bias2) + h.eps) for x in (s_low, s_high)]
+    relative = eps * steps[0] + m_slack / bias1 / (np.sqrt(s_low / bias2) + h.eps)
+    # The kernel's own v and gain enter, so that their slack is not counted twice.
+    hidden = h.lr * h.hidden_scale * gain * as_array(state["hidden"])
+    decay = 1 - h.lr * h.weight_decay if h.weight_decay_mode == "decoupled" else 1.0
+    expected = theta * decay - h.lr * m_hat / (np.sqrt(slot.s / bias2) + h.eps) - hidden
+    slack = eps * (abs(theta) + abs(hidden)) + h.lr * (steps[0] - steps[1] + relative)
+    if h.bounds is not None and h.lr != 0:
+        expected = np.clip(expected, *h.bounds)
+    _close("theta", as_array(p), expected, slack + torch.finfo(p.dtype).eps * abs(expected))
+
+
+def _actual_scalars(optimizer: HVAdam, member: Member) -> dict[str, float]:
+    for group in optimizer.param_groups:
+        if any(member.p is p for p in group["params"]):
+            scalars = group.get("scalars", optimizer.state[member.p].get("scalars"))
+            return dict(zip(FIELDS, scalars.tolist(), strict=True))
+    raise AssertionError
+
+
+def _norm(arrays: list[np.ndarray]) -> float:
+    return float(np.sqrt(sum(np.sum(a * a) for a in arrays)))
+
+
+def _close(name: str, actual: Any, expected: Any, slack: Any) -> None:
+    difference = abs(np.asarray(actual) - np.asarray(expected))
+    allowed = np.asarray(slack) + 1e-300
+    worst = np.max(difference / allowed, initial=0.0)
+    assert worst <= 1, f"{name} is off by {worst:.3g} times the tolerance"
