@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal, TypeAlias, get_args
 
 Gain: TypeAlias = Callable[[Any], Any]
@@ -14,7 +15,7 @@ Preconditioner = Literal["hidden", "adam"]
 Scope = Literal["global", "group", "tensor"]
 RestartRule = Literal["paper", "authors"]
 
-# Below this ε is zero in float32 state, and a zero gradient would divide 0 by 0.
+# Below this ε may be flushed to zero in float32, and a zero gradient would divide 0 by 0.
 SMALLEST_EPS = 2.0**-126
 
 
@@ -109,12 +110,10 @@ def one_of(name: str, value: Any, choices: tuple[str, ...], besides: str = "") -
 
 
 def _number(name: str, value: Any) -> float:
-    try:
-        if isinstance(value, (bool, str, bytes)):
-            raise TypeError
-        number = float(value)
-    except (TypeError, ValueError, RuntimeError):
-        raise TypeError(f"HVAdam: {name} must be a number, got {value!r}.") from None
+    plain = not isinstance(value, bool) and isinstance(value, Real)
+    if not plain and not (name == "lr" and hasattr(value, "item")):  # lr may be a tensor
+        raise TypeError(f"HVAdam: {name} must be a number, got {value!r}.")
+    number = float(value)
     if math.isnan(number):
         raise ValueError(f"HVAdam: {name} must be a number, got nan.")
     return number

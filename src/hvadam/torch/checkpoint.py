@@ -100,6 +100,10 @@ def _check_state(p: Tensor, state: dict[str, Any] | None, per_tensor: bool) -> N
                 f"HVAdam: {name} of shape {tuple(state[name].shape)} does not fit a parameter of "
                 f"shape {tuple(p.shape)}."
             )
+        if state[name].is_complex() != p.is_complex():
+            raise ValueError(
+                f"HVAdam: {name} of {state[name].dtype} does not fit a parameter of {p.dtype}."
+            )
     if per_tensor:
         _check_scalars(state["scalars"])
 

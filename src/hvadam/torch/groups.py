@@ -44,16 +44,18 @@ def checked(
                 f"param group cannot override it, got {group[name]!r}."
             )
     gain = group.get("hidden_gain", defaults["hidden_gain"])
-    if gain == CUSTOM or gain is defaults["hidden_gain"]:
+    if gain == CUSTOM and callable(defaults["hidden_gain"]):
         gain = defaults["hidden_gain"]
-    elif callable(gain):
+    elif callable(gain) and gain is not defaults["hidden_gain"]:
         raise ValueError(
             "HVAdam: a callable hidden_gain is given once, to the optimizer; a param group may "
             f"only name another, got {gain!r}."
         )
     check_options({**defaults, **group, "hidden_gain": gain})
     group["hidden_gain"] = CUSTOM if callable(gain) else gain
-    if not isinstance(group.get("params", ()), (Tensor, set)):  # torch judges those
+    if isinstance(group.get("params"), Tensor):
+        group["params"] = [group["params"]]
+    if "params" in group and not isinstance(group["params"], set):  # torch refuses those
         group["params"] = list(group["params"])
         for p in group["params"]:
             _check_parameter(p[1] if isinstance(p, tuple) else p)
@@ -64,8 +66,11 @@ def checked(
 
 def check_options(options: dict[str, Any]) -> None:
     """Refuse a value out of its range, naming it."""
-    kernel = options["kernel"]
-    one_of("kernel", kernel, kernels.NAMES)
+    one_of("kernel", options["kernel"], kernels.NAMES)
+    kernels.require(options["kernel"])
+    lr = options["lr"]
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError(f"HVAdam: Tensor lr must be 1-element, got shape {tuple(lr.shape)}.")
     Hyperparams(**{name: options[name] for name in OPTIONS if name != "kernel"})
     gain = options["hidden_gain"]
     if callable(gain):

@@ -20,6 +20,7 @@ from hvadam.core.hyperparams import (
 )
 from hvadam.torch import checkpoint, groups
 from hvadam.torch.diagnostics import diagnose
+from hvadam.torch.kernels.batch import Columns
 from hvadam.torch.step import Step
 
 
@@ -177,8 +178,9 @@ class HVAdam(Optimizer):
             scalars: list[Tensor] = []
             self._init_group(group, params, grads, exp_avgs, hiddens, exp_avg_vars, steps, scalars)
             if params:
-                step.add(group, params, grads, exp_avgs, hiddens, exp_avg_vars, steps, scalars)
-        if step.batches:
+                columns = Columns(params, grads, exp_avgs, hiddens, exp_avg_vars, steps)
+                step.add(group, columns, scalars)
+        if step.scalars:
             step.run()
             self._share_scalars(step.scalars[0])
         if not torch.compiler.is_compiling():
@@ -205,7 +207,8 @@ class HVAdam(Optimizer):
             >>> optimizer.diagnostics()["global"]["steps_since_restart"]
             0.0
         """
-        return diagnose(self, self._last_step)
+        last = self._last_step
+        return diagnose(self, None if last is None or last.is_stale() else last)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group; under ``scope="global"`` it joins the hidden vector as it stands."""
@@ -244,20 +247,18 @@ class HVAdam(Optimizer):
         Name and shape are torch's own: ``torch.compile`` runs a method called so outside its graph.
         """
         per_tensor = group["scope"] == "tensor"
-        for p in group["params"]:
-            if p.grad is None:
-                continue
-            state = self.state[p]
-            if len(state) == 0:
+        params += [p for p in group["params"] if p.grad is not None]
+        states = [self.state[p] for p in params]
+        for p, state in zip(params, states, strict=True):
+            if not state:
                 self._init_state(p, state, per_tensor)
-            params.append(p)
-            grads.append(p.grad)
-            exp_avgs.append(state["exp_avg"])
-            hiddens.append(state["hidden"])
-            exp_avg_vars.append(state["exp_avg_var"])
-            steps.append(state["step"])
-            if per_tensor:
-                scalars.append(state["scalars"])
+        grads += [p.grad for p in params if p.grad is not None]
+        exp_avgs += [state["exp_avg"] for state in states]
+        hiddens += [state["hidden"] for state in states]
+        exp_avg_vars += [state["exp_avg_var"] for state in states]
+        steps += [state["step"] for state in states]
+        if per_tensor:
+            scalars += [state["scalars"] for state in states]
         if params and not per_tensor:
             if group["scalars"].device != params[0].device:
                 group["scalars"] = group["scalars"].to(params[0].device)

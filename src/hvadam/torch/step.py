@@ -1,134 +1,93 @@
-"""One step: sorts tensors into batches for the kernels, and runs both passes around the scalars."""
+"""One step: hands tensors to the kernels, and runs both passes around the scalars."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from hvadam.core import scalars as policy
+from hvadam.core.hyperparams import Gain
 from hvadam.torch import kernels
 from hvadam.torch.groups import gain_of
-from hvadam.torch.kernels.batch import Batch, Options, number
+from hvadam.torch.kernels.batch import Batch, Columns, Options
 
 
 class Step:
     """The batches of all groups and the scalars of all hidden vectors that one step moves."""
 
     def __init__(self, custom_gain: Any) -> None:
-        self.batches: list[Batch] = []
-        self.kernels: list[str] = []  # of each batch
-        self.scopes: list[int] = []  # of each batch
         self.scalars: list[Tensor] = []  # of each scope
-        self.groups: list[dict[str, Any]] = []  # of each scope, one that it lies in
         self.taken: list[tuple[Options, list[Tensor]]] = []  # of each group: who moves, and how
+        self._groups: list[dict[str, Any]] = []  # of each scope, one that it lies in
+        self._rounding: list[float] = []  # of each scope, the coarsest of its state
+        self._batches: dict[str, list[Batch]] = {}  # of each kernel
         self._custom_gain = custom_gain
+        self._version = 0
 
-    def add(
-        self,
-        group: dict[str, Any],
-        params: list[Tensor],
-        grads: list[Tensor],
-        exp_avgs: list[Tensor],
-        hiddens: list[Tensor],
-        exp_avg_vars: list[Tensor],
-        steps: list[Tensor],
-        scalars: list[Tensor],
-    ) -> None:
-        """Count the step of a group's tensors and sort them into batches."""
+    def add(self, group: dict[str, Any], tensors: Columns, scalars: list[Tensor]) -> None:
+        """Take in what has a gradient in a group."""
         first = len(self.scalars)
-        if group["scope"] == "global" and self.groups:
+        if group["scope"] == "global" and self.scalars:
             first = 0
         else:
             self.scalars += scalars
-            self.groups += [group] * len(scalars)
+            self._groups += [group] * len(scalars)
+            self._rounding += [0.0] * len(scalars)
+        count = len(tensors.theta)
+        scopes = range(first, first + count) if group["scope"] == "tensor" else [first] * count
         options = Options.of(group)
-        self.taken.append((options, params))
-        torch._foreach_add_(steps, 1)
-        bias1, bias2 = _bias_corrections(steps, options)
-
-        # One batch has one kernel, hidden vector, dtype and device.
-        batches: dict[Any, Batch] = {}
-        rows = zip(params, grads, exp_avgs, hiddens, exp_avg_vars, bias1, bias2, strict=True)
-        for i, (theta, g, m, v, s, b1, b2) in enumerate(rows):
-            scope = first + i if group["scope"] == "tensor" else first
-            kernel = kernels.select(group["kernel"], theta)
-            key = (kernel, scope, theta.dtype, theta.device)
-            batch = batches.get(key)
-            if batch is None:
-                batch = batches[key] = Batch([], [], [], [], [], [], [], options)
-                self.batches.append(batch)
-                self.kernels.append(kernel)
-                self.scopes.append(scope)
-            batch.append(theta, g, m, v, s, b1, b2)
+        self.taken.append((options, tensors.theta))
+        for name, batch in kernels.assign(group["kernel"], tensors, scopes, options):
+            self._batches.setdefault(name, []).append(batch)
+        for scope, dtype in set(zip(scopes, [m.dtype for m in tensors.m], strict=True)):
+            self._rounding[scope] = max(self._rounding[scope], torch.finfo(dtype).eps)
 
     def run(self) -> None:
         """Accumulate, advance, apply: parameters are written last, when the scalars are known."""
         home = self.scalars[0].device
-        served = {
-            name: [i for i, used in enumerate(self.kernels) if used == name]
-            for name in dict.fromkeys(self.kernels)
-        }
-        dots: list[list[Tensor]] = [[] for _ in self.scalars]  # of each scope
-        for name, indices in served.items():
-            rows = kernels.KERNELS[name].accumulate([self.batches[i] for i in indices])
-            for i, row in zip(indices, rows, strict=True):
-                dots[self.scopes[i]].append(row.to(home))
+        dots = torch.zeros(len(self.scalars), 4, dtype=torch.float64, device=home)
+        for name, batches in self._batches.items():
+            kernels.KERNELS[name].accumulate(batches, dots)
+        mix, gain = self._advance(dots)
+        for name, batches in self._batches.items():
+            kernels.KERNELS[name].apply(batches, mix, gain)
+        self._batches.clear()  # lets go of the gradients
+        self._version = self.scalars[0]._version
 
-        mix, gain = self._advance(torch.stack([torch.stack(rows).sum(0) for rows in dots]))
+    def is_stale(self) -> bool:
+        """Whether the scalars changed since: by a compiled step, say, which leaves no Step."""
+        return bool(self.scalars) and self.scalars[0]._version != self._version
 
-        for name, indices in served.items():
-            devices = [self.batches[i].theta[0].device for i in indices]
-            scopes = [self.scopes[i] for i in indices]
-            kernels.KERNELS[name].apply(
-                [self.batches[i] for i in indices],
-                [mix[scope].to(device) for scope, device in zip(scopes, devices, strict=True)],
-                [gain[scope].to(device) for scope, device in zip(scopes, devices, strict=True)],
-            )
-
-    def _advance(self, dots: Tensor) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+    def _advance(self, dots: Tensor) -> tuple[Tensor, Tensor]:
         """The one call of the scalar policy, for all hidden vectors at once."""
-        rounding = [0.0] * len(self.scalars)
-        for batch, scope in zip(self.batches, self.scopes, strict=True):
-            rounding[scope] = max(rounding[scope], torch.finfo(batch.m[0].dtype).eps)
-        gains = [gain_of(group, self._custom_gain) for group in self.groups]
+        before = torch.stack([scalars.to(dots.device) for scalars in self.scalars])
+        options: dict[str, Any] = {
+            "beta2": [group["betas"][1] for group in self._groups],
+            "threshold": [group["restart_threshold"] for group in self._groups],
+            "rounding": self._rounding,
+        }
+        for name, values in options.items():
+            same = all(value == values[0] for value in values)
+            options[name] = values[0] if same else dots.new_tensor(values)
+        runs = _runs([gain_of(group, self._custom_gain) for group in self._groups])
         mix, gain, after = policy.advance(
             torch,
-            torch.stack([scalars.to(dots.device) for scalars in self.scalars]),
+            before,
             dots,
-            beta2=_per_scope([group["betas"][1] for group in self.groups], dots),
-            threshold=_per_scope([group["restart_threshold"] for group in self.groups], dots),
-            gain=policy.piecewise(torch, _runs(gains)),
-            restart_rule=self.groups[0]["restart_rule"],
-            rounding=_per_scope(rounding, dots),
+            gain=policy.piecewise(torch, runs),
+            restart_rule=self._groups[0]["restart_rule"],
+            **options,
         )
         for scalars, row in zip(self.scalars, after.unbind(), strict=True):
             scalars.copy_(row)
-        return mix.unbind(), gain.unbind()
+        return mix, gain
 
 
-def _bias_corrections(steps: list[Tensor], o: Options) -> tuple[list[Any], list[Any]]:
-    """1 - beta**t of each tensor, in double: 1 - 0.999f would be off by 5e-5."""
-    if isinstance(number(steps[0]), Tensor):
-        t = torch.stack(steps).double()
-        return list((1.0 - o.beta1**t).unbind()), list((1.0 - o.beta2**t).unbind())
-    counts = [t.item() for t in steps]
-    bias = {t: (1.0 - o.beta1**t, 1.0 - o.beta2**t) for t in set(counts)}
-    return [bias[t][0] for t in counts], [bias[t][1] for t in counts]
-
-
-def _per_scope(values: list[float], like: Tensor) -> float | Tensor:
-    """One float if all scopes agree, else a tensor of them."""
-    if all(value == values[0] for value in values):
-        return values[0]
-    return torch.tensor(values, dtype=torch.float64, device=like.device)
-
-
-def _runs(values: list[Any]) -> list[tuple[Any, int]]:
+def _runs(values: list[Gain]) -> list[tuple[Gain, int]]:
     """Consecutive equal values with their counts."""
-    runs: list[tuple[Any, int]] = []
+    runs: list[tuple[Gain, int]] = []
     for value in values:
         if runs and runs[-1][0] is value:
             runs[-1] = (value, runs[-1][1] + 1)

@@ -4,35 +4,77 @@ A kernel is a module with three functions:
 
 ``available() -> str | None``
     None, or the reason why it cannot run here.
-``accumulate(batches) -> Tensor``
-    Updates m and s, and returns ‖v-m̂‖², <v-m̂,v>, ‖m̂‖², ‖v‖² of each batch, (batches, 4) float64.
+``accumulate(batches, dots)``
+    Counts the step, updates m and s, and adds ‖v-m̂‖², <v-m̂,v>, ‖m̂‖², ‖v‖² to the row of ``dots``
+    (scopes, 4), float64, that each tensor belongs to.
 ``apply(batches, mix, gain)``
-    v <- mix v + (1 - mix) m̂, then both steps on θ; one mix and one gain per batch.
+    v <- mix v + (1 - mix) m̂, then both steps on θ, with one mix and one gain per scope.
 
 Parameters are written by ``apply`` alone, after the scalars are known.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from hvadam.torch.kernels import foreach, loop
+from hvadam.torch.kernels import foreach, loop, native
+from hvadam.torch.kernels.batch import Batch, Columns, Options
 
-KERNELS: dict[str, ModuleType] = {"loop": loop, "foreach": foreach}
+KERNELS: dict[str, ModuleType] = {"loop": loop, "foreach": foreach, "native": native}
 NAMES = ("auto", *KERNELS)
 
-# On a CPU a list of small tensors costs least in one foreach call, and a large tensor in chunks
-# that stay in cache; the two cross near this many elements (`speed/portable.py` measures it).
+# On a CPU without the native kernel a list of small tensors costs least in one foreach call, and a
+# large tensor in chunks that stay in cache; the two cross near this many elements.
 SMALL = 4096
 
 
-def select(kernel: str, theta: Tensor) -> str:
-    """The kernel that serves one parameter: the one asked for, or the best one for its shape."""
-    if kernel != "auto":
-        return kernel
+def require(kernel: str) -> None:
+    """Refuse a kernel that cannot run here, with the reason."""
+    reason = KERNELS[kernel].available() if kernel != "auto" else None
+    if reason:
+        raise RuntimeError(f'HVAdam: kernel="{kernel}" is not available: {reason}')
+
+
+def assign(
+    kernel: str, tensors: Columns, scopes: Sequence[int], options: Options
+) -> Iterator[tuple[str, Batch]]:
+    """Sort tensors into batches, each with the kernel that serves it.
+
+    "native" and "auto" give the native kernel all that it can take; the rest goes to the portable
+    kernels, tensor by tensor, inside the same step.
+    """
+    compiling = torch.compiler.is_compiling()
+    if kernel in ("auto", "native") and not compiling and native.available() is None:
+        table = native.describe(tensors, scopes)
+        if len(table.taken):
+            yield "native", Batch(*_rows(tensors, scopes, table.taken), options, table)
+        if not len(table.rest):
+            return
+        tensors, scopes = _rows(tensors, scopes, table.rest)
+
+    batches: dict[Any, list[int]] = {}
+    for i, (theta, g) in enumerate(zip(tensors.theta, tensors.g, strict=True)):
+        name = _portable(theta) if kernel in ("auto", "native") else kernel
+        batches.setdefault((name, scopes[i], theta.dtype, g.dtype, theta.device), []).append(i)
+    for (name, *_), indices in batches.items():
+        columns, batch_scopes = _rows(tensors, scopes, indices)
+        yield name, Batch(columns.as_real(), batch_scopes, options)
+
+
+def _portable(theta: Tensor) -> str:
     if torch.compiler.is_compiling() or theta.device.type != "cpu":
         return "foreach"
     return "foreach" if theta.numel() < SMALL else "loop"
+
+
+def _rows(
+    tensors: Columns, scopes: Sequence[int], indices: Sequence[int]
+) -> tuple[Columns, Sequence[int]]:
+    if len(indices) == len(scopes):
+        return tensors, scopes
+    return tensors.take(indices), [scopes[i] for i in indices]

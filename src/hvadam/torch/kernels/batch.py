@@ -1,4 +1,4 @@
-"""What a kernel is handed: tensors of one param group, one hidden vector, one dtype and device.
+"""What a kernel is handed: tensors of one param group that one call can take together.
 
 Legend, as everywhere in the kernels: theta parameters, g gradients, m their average, v the hidden
 vector, s the preconditioner; bias1 = 1 - beta1**t and bias2 = 1 - beta2**t of each tensor.
@@ -7,6 +7,7 @@ vector, s the preconditioner; bias1 = 1 - beta1**t and bias2 = 1 - beta2**t of e
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -51,38 +52,52 @@ class Options(NamedTuple):
         )
 
 
-class Batch(NamedTuple):
-    """Tensors that one kernel call updates; the lists run in parallel."""
+class Columns(NamedTuple):
+    """Parameters with a gradient, and their state; the lists run in parallel."""
 
     theta: list[Tensor]
     g: list[Tensor]
     m: list[Tensor]
     v: list[Tensor]
     s: list[Tensor]
-    bias1: list[Any]  # floats, or 0-dim tensors
-    bias2: list[Any]
-    options: Options
+    step: list[Tensor]
 
-    def append(
-        self,
-        theta: Tensor,
-        g: Tensor,
-        m: Tensor,
-        v: Tensor,
-        s: Tensor,
-        bias1: float | Tensor,
-        bias2: float | Tensor,
-    ) -> None:
-        """Add one tensor; complex ones as their real and imaginary parts."""
-        if theta.is_complex():
-            theta, g, m, v, s = (torch.view_as_real(x) for x in (theta, g, m, v, s))
-        self.theta.append(theta)
-        self.g.append(g)
-        self.m.append(m)
-        self.v.append(v)
-        self.s.append(s)
-        self.bias1.append(bias1)
-        self.bias2.append(bias2)
+    def take(self, indices: Sequence[int]) -> Columns:
+        """Some of the rows."""
+        return Columns(*([column[i] for i in indices] for column in self))
+
+    def as_real(self) -> Columns:
+        """Complex tensors as their real and imaginary parts."""
+        if not any(theta.is_complex() for theta in self.theta):
+            return self
+        return Columns(*([_as_real(x) for x in column] for column in self))
+
+
+class Batch(NamedTuple):
+    """Tensors that one kernel call updates.
+
+    The portable kernels are handed batches of one hidden vector, dtype and device.
+    """
+
+    tensors: Columns
+    scopes: Sequence[int]  # the hidden vector of each tensor
+    options: Options
+    table: Any = None  # the native kernel's own description of the tensors
+
+    def count_step(self) -> None:
+        """Advance the tensors' step counters."""
+        torch._foreach_add_(self.tensors.step, 1)
+
+    def bias_corrections(self) -> tuple[list[Any], list[Any]]:
+        """1 - beta**t of each tensor, in double: 1 - 0.999f would be off by 1e-5."""
+        steps, o = self.tensors.step, self.options
+        if isinstance(number(steps[0]), Tensor):
+            t, dtype = torch.stack(steps).double(), self.tensors.m[0].dtype
+            bias1, bias2 = ((1.0 - beta**t).to(dtype) for beta in (o.beta1, o.beta2))
+            return list(bias1.unbind()), list(bias2.unbind())
+        counts = [t.item() for t in steps]
+        bias = {t: (1.0 - o.beta1**t, 1.0 - o.beta2**t) for t in set(counts)}
+        return [bias[t][0] for t in counts], [bias[t][1] for t in counts]
 
 
 def number(x: float | Tensor) -> float | Tensor:
@@ -96,6 +111,10 @@ def number(x: float | Tensor) -> float | Tensor:
     if torch.compiler.is_compiling() or x.device.type != "cpu":
         return x.reshape(())
     return x.item()
+
+
+def _as_real(x: Tensor) -> Tensor:
+    return torch.view_as_real(x.resolve_conj()) if x.is_complex() else x
 
 
 def _box(bounds: tuple[float, float] | None, lr: float | Tensor) -> tuple[Any, Any]:

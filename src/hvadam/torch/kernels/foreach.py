@@ -22,23 +22,29 @@ def available() -> str | None:
     return None
 
 
-def accumulate(batches: Sequence[Batch]) -> Tensor:
-    """Update m and s; return the four dots of each batch."""
-    return torch.stack([_accumulate_batch(batch) for batch in batches])
+def accumulate(batches: Sequence[Batch], dots: Tensor) -> None:
+    """Count the step, update m and s, add the four dots of each scope."""
+    for batch in batches:
+        batch.count_step()
+        dots[batch.scopes[0]] += _accumulate_batch(batch).to(dots.device)
 
 
-def apply(batches: Sequence[Batch], mix: Sequence[Tensor], gain: Sequence[Tensor]) -> None:
+def apply(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
     """Move v to mix v + (1 - mix) m_hat and theta by both steps."""
-    for batch, batch_mix, batch_gain in zip(batches, mix, gain, strict=True):
+    for batch in batches:
+        device = batch.tensors.theta[0].device
+        batch_mix, batch_gain = (x[batch.scopes[0]].to(device) for x in (mix, gain))
         _apply_batch(batch, number(1.0 - batch_mix), number(batch_gain))
 
 
 def _accumulate_batch(batch: Batch) -> Tensor:
     o = batch.options
-    m, v, s = batch.m, batch.v, batch.s
+    _, _, m, v, s, _ = batch.tensors
     g = _gradients(batch)
 
-    torch._foreach_lerp_(m, g, 1.0 - o.beta1)
+    # Not lerp: compiled by torch 2.13 it is wrong for 0-dim tensors and a weight of 0.5 or more.
+    torch._foreach_mul_(m, o.beta1)
+    torch._foreach_add_(m, g, alpha=1.0 - o.beta1)
     torch._foreach_mul_(s, o.beta2)
     if o.adam:
         torch._foreach_addcmul_(s, g, g, 1.0 - o.beta2)
@@ -56,7 +62,7 @@ def _accumulate_batch(batch: Batch) -> Tensor:
     # One float64 vector per operand: the dots then take one call each, however many tensors. The
     # difference is taken in float64 too: rounded to float32 it would cost half the cosine's digits
     # where v and m_hat are nearly parallel and the foot is near 0.
-    m_hat = _flat_double(torch._foreach_div(m, batch.bias1))
+    m_hat = _flat_double(torch._foreach_div(m, batch.bias_corrections()[0]))
     hidden = _flat_double(v)
     d = hidden - m_hat
     return torch.stack([d.dot(d), d.dot(hidden), m_hat.dot(m_hat), hidden.dot(hidden)])
@@ -64,30 +70,32 @@ def _accumulate_batch(batch: Batch) -> Tensor:
 
 def _apply_batch(batch: Batch, weight: float | Tensor, gain: float | Tensor) -> None:
     o = batch.options
-    m_hat = torch._foreach_div(batch.m, batch.bias1)
+    theta, _, m, v, s, _ = batch.tensors
+    bias1, bias2 = batch.bias_corrections()
+    m_hat = torch._foreach_div(m, bias1)
     if isinstance(weight, Tensor):
-        weight = weight.to(batch.v[0].dtype)
-        torch._foreach_lerp_(batch.v, m_hat, [weight.expand_as(v) for v in batch.v])
+        weight = weight.to(m[0].dtype)
+        torch._foreach_lerp_(v, m_hat, [weight.expand_as(x) for x in v])
     else:
-        torch._foreach_lerp_(batch.v, m_hat, weight)
+        torch._foreach_lerp_(v, m_hat, weight)
 
-    denominator = torch._foreach_div(batch.s, batch.bias2)
+    denominator = torch._foreach_div(s, bias2)
     torch._foreach_sqrt_(denominator)
     torch._foreach_add_(denominator, o.eps)
 
-    half = batch.theta[0].dtype != batch.m[0].dtype
-    moved = [t.to(batch.m[0].dtype) for t in batch.theta] if half else batch.theta
+    half = theta[0].dtype != m[0].dtype
+    moved = [x.to(m[0].dtype) for x in theta] if half else theta
     if o.decay:
         torch._foreach_mul_(moved, 1.0 - o.lr * o.decay)
     torch._foreach_div_(m_hat, denominator)
     _subtract(moved, m_hat, o.lr)
     if o.hidden_scale:
-        _subtract(moved, batch.v, o.lr * o.hidden_scale * gain)
+        _subtract(moved, v, o.lr * o.hidden_scale * gain)
     if o.low is not None:
-        for theta in moved:
-            theta.clamp_(o.low, o.high)
+        for x in moved:
+            x.clamp_(o.low, o.high)
     if half:
-        torch._foreach_copy_(batch.theta, moved)
+        torch._foreach_copy_(theta, moved)
 
 
 def _flat_double(tensors: Sequence[Tensor]) -> Tensor:
@@ -97,12 +105,12 @@ def _flat_double(tensors: Sequence[Tensor]) -> Tensor:
 def _gradients(batch: Batch) -> list[Tensor]:
     """The gradients in state dtype, negated and decayed as asked, never in place."""
     o = batch.options
-    dtype = batch.m[0].dtype
-    g = [x.to(dtype) for x in batch.g]
+    dtype = batch.tensors.m[0].dtype
+    g = [x.to(dtype) for x in batch.tensors.g]
     if o.maximize:
         g = torch._foreach_neg(g)
     if o.coupled_decay:
-        g = torch._foreach_add(g, [x.to(dtype) for x in batch.theta], alpha=o.coupled_decay)
+        g = torch._foreach_add(g, [x.to(dtype) for x in batch.tensors.theta], alpha=o.coupled_decay)
     return list(g)
 
 

@@ -7,13 +7,26 @@ dev_m are (g - v)² and (g - m)², ratio is the paper's η.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from hvadam.torch.kernels.batch import Batch, Options, number
 
-CHUNK = 1 << 16  # elements; five state-sized arrays and the scratch of one chunk fit a 2 MB cache
+CHUNK = 1 << 17  # elements: enough to hide the cost of a call, few enough to stay in cache
+
+
+class Piece(NamedTuple):
+    """A tensor, or a part of one, as the kernel takes it."""
+
+    theta: Tensor
+    g: Tensor
+    m: Tensor
+    v: Tensor
+    s: Tensor
+    bias1: Any
+    bias2: Any
 
 
 def available() -> str | None:
@@ -21,46 +34,36 @@ def available() -> str | None:
     return None
 
 
-def accumulate(batches: Sequence[Batch]) -> Tensor:
-    """Update m and s; return the four dots of each batch."""
-    return torch.stack([_accumulate_batch(batch) for batch in batches])
+def accumulate(batches: Sequence[Batch], dots: Tensor) -> None:
+    """Count the step, update m and s, add the four dots of each scope."""
+    for batch in batches:
+        batch.count_step()
+        dots[batch.scopes[0]] += _accumulate_batch(batch).to(dots.device)
 
 
-def apply(batches: Sequence[Batch], mix: Sequence[Tensor], gain: Sequence[Tensor]) -> None:
+def apply(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
     """Move v to mix v + (1 - mix) m_hat and theta by both steps."""
-    for batch, batch_mix, batch_gain in zip(batches, mix, gain, strict=True):
-        weight = number(1.0 - batch_mix)
-        gain_value = number(batch_gain)
-        scratch = _Scratch(batch, 3)
-        for theta, _, m, v, s, bias1, bias2 in _pieces(batch):
-            _apply_piece(
-                theta, m, v, s, bias1, bias2, weight, gain_value, batch.options, scratch.like(m)
-            )
+    for batch in batches:
+        device = batch.tensors.theta[0].device
+        weight = number(1.0 - mix[batch.scopes[0]].to(device))
+        scale = number(gain[batch.scopes[0]].to(device))
+        scratch = _Scratch(batch.tensors.m[0].dtype)
+        for piece in _pieces(batch):
+            _apply_piece(piece, batch.options, weight, scale, *scratch.like(piece.m))
 
 
 def _accumulate_batch(batch: Batch) -> Tensor:
-    scratch = _Scratch(batch, 3)
-    double = _Scratch(batch, 3, torch.float64)
-    dots = torch.zeros(4, dtype=torch.float64, device=batch.m[0].device)
-    for theta, g, m, v, s, bias1, _ in _pieces(batch):
-        dots += _accumulate_piece(
-            theta, g, m, v, s, bias1, batch.options, scratch.like(m), double.like(m)
-        )
-    return dots
+    scratch, double = _Scratch(batch.tensors.m[0].dtype), _Scratch(torch.float64)
+    dots: list[Tensor] = []
+    for piece in _pieces(batch):
+        _average(piece, batch.options, *scratch.like(piece.m))
+        dots += _dots(piece, *double.like(piece.m))
+    return torch.stack(dots).view(-1, 4).sum(0)
 
 
-def _accumulate_piece(
-    theta: Tensor,
-    g: Tensor,
-    m: Tensor,
-    v: Tensor,
-    s: Tensor,
-    bias1: float | Tensor,
-    o: Options,
-    scratch: list[Tensor],
-    double: list[Tensor],
-) -> Tensor:
-    own, dev_v, dev_m = scratch
+def _average(piece: Piece, o: Options, own: Tensor, dev_v: Tensor, q: Tensor) -> None:
+    """m and s, with three buffers to work in."""
+    theta, g, m, v, s, _, _ = piece
     if o.maximize or o.coupled_decay or g.dtype != m.dtype:
         g = own.copy_(g)
         if o.maximize:
@@ -69,35 +72,38 @@ def _accumulate_piece(
             g.add_(theta, alpha=o.coupled_decay)
 
     m.lerp_(g, 1.0 - o.beta1)
+    s.mul_(o.beta2)
     if o.adam:
-        s.mul_(o.beta2).addcmul_(g, g, value=1.0 - o.beta2)
+        s.addcmul_(g, g, value=1.0 - o.beta2)
     else:
         torch.sub(g, v, out=dev_v).square_()
-        torch.sub(g, m, out=dev_m).square_()
-        ratio = torch.div(dev_v, dev_m.add_(dev_v, alpha=o.gamma).add_(o.eps), out=dev_m)
-        s.mul_(o.beta2).addcmul_(ratio, dev_v, value=1.0 - o.beta2).add_(o.eps)
+        torch.sub(g, m, out=q).square_()
+        ratio = torch.div(dev_v, q.add_(dev_v, alpha=o.gamma).add_(o.eps), out=q)
+        s.addcmul_(ratio, dev_v, value=1.0 - o.beta2).add_(o.eps)
 
-    # The difference is taken in float64 too: rounded to float32 it would cost half the cosine's
-    # digits where v and m_hat are nearly parallel and the foot is near 0.
-    d, v64, m64 = double
-    torch.sub(v64.copy_(v), m64.copy_(torch.div(m, bias1, out=dev_m)), out=d)
-    d, v64, m64 = d.reshape(-1), v64.reshape(-1), m64.reshape(-1)
-    return torch.stack([d.dot(d), d.dot(v64), m64.dot(m64), v64.dot(v64)])
+
+def _dots(piece: Piece, d: Tensor, v: Tensor, m_hat: Tensor) -> list[Tensor]:
+    """The four dots of a piece, with three float64 buffers to work in.
+
+    The difference is taken in float64 too: rounded to float32 it would cost half the cosine's
+    digits where v and m_hat are nearly parallel and the foot is near 0.
+    """
+    torch.sub(v.copy_(piece.v), m_hat.copy_(piece.m).div_(piece.bias1), out=d)
+    d, v, m_hat = d.reshape(-1), v.reshape(-1), m_hat.reshape(-1)
+    return [d.dot(d), d.dot(v), m_hat.dot(m_hat), v.dot(v)]
 
 
 def _apply_piece(
-    theta: Tensor,
-    m: Tensor,
-    v: Tensor,
-    s: Tensor,
-    bias1: float | Tensor,
-    bias2: float | Tensor,
+    piece: Piece,
+    o: Options,
     weight: float | Tensor,
     gain: float | Tensor,
-    o: Options,
-    scratch: list[Tensor],
+    m_hat: Tensor,
+    denominator: Tensor,
+    own: Tensor,
 ) -> None:
-    m_hat, denominator, own = scratch
+    """v and theta, with three buffers to work in."""
+    theta, _, m, v, s, bias1, bias2 = piece
     torch.div(m, bias1, out=m_hat)
     v.lerp_(m_hat, weight.to(v.dtype) if isinstance(weight, Tensor) else weight)
     torch.div(s, bias2, out=denominator).sqrt_().add_(o.eps)
@@ -122,40 +128,42 @@ def _apply_piece(
 
 
 class _Scratch:
-    """Buffers for one batch, allocated once: fresh memory would cost a page fault per page."""
+    """Three buffers, kept from piece to piece: fresh memory would cost a fault for every page."""
 
-    def __init__(self, batch: Batch, count: int, dtype: torch.dtype | None = None) -> None:
-        first = batch.m[0]
-        size = min(CHUNK, max(m.numel() for m in batch.m))
-        self._dtype = dtype or first.dtype
-        self._buffers = [first.new_empty(size, dtype=self._dtype) for _ in range(count)]
+    def __init__(self, dtype: torch.dtype) -> None:
+        self._dtype = dtype
+        self._buffers: list[Tensor] = []
+        self._views: list[Tensor] = []
 
     def like(self, piece: Tensor) -> list[Tensor]:
-        """Buffers of a piece's shape."""
-        if piece.numel() > self._buffers[0].numel():  # odd strides: taken whole, not in chunks
-            return [torch.empty_like(piece, dtype=self._dtype) for _ in self._buffers]
-        return [buffer[: piece.numel()].view(piece.shape) for buffer in self._buffers]
+        """The buffers in a piece's shape."""
+        if not self._views or self._views[0].shape != piece.shape:
+            size = piece.numel()
+            if not self._buffers or self._buffers[0].numel() < size:
+                self._buffers = [piece.new_empty(size, dtype=self._dtype) for _ in range(3)]
+            self._views = [buffer[:size].view(piece.shape) for buffer in self._buffers]
+        return self._views
 
 
-def _pieces(batch: Batch) -> Iterator[tuple]:
-    """Each tensor of the batch as (theta, g, m, v, s, bias1, bias2), cut to CHUNK elements."""
-    rows = zip(*batch[:7], strict=True)
+def _pieces(batch: Batch) -> Iterator[Piece]:
+    """The tensors of a batch, the large ones cut to CHUNK elements."""
+    rows = zip(*batch.tensors[:5], *batch.bias_corrections(), strict=True)
     for *tensors, bias1, bias2 in rows:
-        flat = _flat(tensors)
+        flat = _flat(tensors) if tensors[0].numel() > CHUNK else None
         if flat is None:
-            yield *tensors, bias1, bias2
-            continue
-        for chunks in zip(*(t.split(CHUNK) for t in flat), strict=True):
-            yield *chunks, bias1, bias2
+            yield Piece._make((*tensors, bias1, bias2))
+        else:
+            for chunks in zip(*(x.split(CHUNK) for x in flat), strict=True):
+                yield Piece._make((*chunks, bias1, bias2))
 
 
 def _flat(tensors: list[Tensor]) -> list[Tensor] | None:
     """The tensors as vectors over their memory, or None if they do not share one dense layout."""
     first = tensors[0]
     strides = first.stride()
-    if any(t.stride() != strides for t in tensors[1:]):
+    if any(x.stride() != strides for x in tensors[1:]):
         return None
     order = sorted(range(first.ndim), key=strides.__getitem__, reverse=True)
     if not first.permute(order).is_contiguous():
         return None
-    return [t.permute(order).view(-1) for t in tensors]
+    return [x.permute(order).view(-1) for x in tensors]

@@ -1,0 +1,44 @@
+"""Builds the native kernel where a C compiler is; installation succeeds without one.
+
+Everything else is in pyproject.toml.
+"""
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+KERNELS = "src/hvadam/torch/kernels/"
+
+
+class BuildNative(build_ext):
+    """Compile for the tools at hand: OpenMP if the compiler has it, else one thread."""
+
+    def build_extension(self, ext: Extension) -> None:
+        try:
+            super().build_extension(ext)
+        except Exception:
+            ext.extra_compile_args = [x for x in ext.extra_compile_args if x != "-fopenmp"]
+            super().build_extension(ext)
+
+
+setup(
+    ext_modules=[
+        Extension(
+            "hvadam.torch.kernels._native",
+            [KERNELS + "native.c"],
+            depends=[KERNELS + "native_block.h", KERNELS + "native_core.h"],
+            # No -lgomp: torch has an OpenMP runtime loaded, and two would fight over the cores.
+            extra_compile_args=[
+                "-O3",
+                "-std=c11",
+                "-fopenmp",
+                "-fvisibility=hidden",
+                "-ffp-contract=off",  # the same bits on every instruction set
+                "-fno-math-errno",
+                "-fno-trapping-math",
+                "-Wno-psabi",
+            ],
+            optional=True,  # without a compiler the portable kernels serve
+        )
+    ],
+    cmdclass={"build_ext": BuildNative},
+)

@@ -1,0 +1,1 @@
+"""Optimizers at work on small problems; needs the extra ``hvadam[bench]``."""

@@ -1,0 +1,143 @@
+"""The command line: argument parsing only."""
+
+# Without `from __future__ import annotations`: typer evaluates the annotations of the commands,
+# which are nested functions whose names it could not look up from strings.
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from hvadam._version import __version__
+
+if TYPE_CHECKING:
+    import typer
+
+# Import name -> package name of what the extra `bench` brings.
+_BENCH_PACKAGES = {
+    "matplotlib": "matplotlib",
+    "rich": "rich",
+    "sklearn": "scikit-learn",
+    "typer": "typer",
+}
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        args: The arguments, by default those of the process.
+
+    Returns:
+        The exit code: 0, 2 for arguments that cannot be used or missing packages, 130 when
+        interrupted.
+    """
+    try:
+        return _run(args)
+    except ModuleNotFoundError:
+        missing = [package for name, package in _BENCH_PACKAGES.items() if find_spec(name) is None]
+        if not missing:
+            raise
+        return _fail(f"the demo needs {', '.join(missing)}: pip install 'hvadam[bench]'")
+
+
+def _run(args: Sequence[str] | None) -> int:
+    import typer
+
+    try:
+        return _make_app()(args=args, prog_name="hvadam", standalone_mode=False) or 0
+    except typer.Abort:
+        return 130
+    except Exception as error:
+        # Usage errors can describe themselves. They have no public class to catch: they are click's
+        # with older typers, and of a copy of click inside newer ones.
+        describe = getattr(error, "format_message", None)
+        if describe is None:
+            raise
+        return _fail(" ".join(describe().split()))
+
+
+def _make_app() -> "typer.Typer":
+    """The commands; made in a function so that a missing typer is reported, not a traceback."""
+    import typer
+
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+    def show_version(wanted: bool) -> None:
+        if wanted:
+            typer.echo(f"hvadam {__version__}")
+            raise typer.Exit
+
+    @app.callback(invoke_without_command=True)
+    def hvadam(
+        context: typer.Context,
+        version: Annotated[
+            bool,
+            typer.Option(
+                "--version", callback=show_version, is_eager=True, help="Show the version."
+            ),
+        ] = False,
+    ) -> None:
+        """HVAdam, a full-dimension adaptive optimizer."""
+        if context.invoked_subcommand is None:
+            typer.echo(context.get_help())
+
+    @app.command()
+    def demo(
+        epochs: Annotated[
+            int, typer.Option(parser=_count, metavar="N", help="Passes over the training set.")
+        ] = 20,
+        seeds: Annotated[
+            int, typer.Option(parser=_count, metavar="N", help="Runs of every optimizer.")
+        ] = 3,
+        out: Annotated[
+            Path, typer.Option(metavar="DIR", help="Where the figure and the numbers go.")
+        ] = Path("demo"),
+    ) -> None:
+        """Train a small CNN with HVAdam and three others, print a table, draw the curves."""
+        from rich.console import Console
+
+        from hvadam.bench.demo import demonstrate
+
+        _make_directory(out)
+        demonstrate(epochs, seeds, out, Console())
+
+    return app
+
+
+def _count(text: str) -> int:
+    """Typer's own check of a range would not repeat the value it refuses."""
+    import typer
+
+    try:
+        count = int(text)
+    except ValueError:
+        count = 0
+    if count < 1:
+        raise typer.BadParameter(f"must be a whole number of at least 1, got {text}.")
+    return count
+
+
+def _make_directory(out: Path) -> None:
+    """Make it now: nobody wants to hear after the training that nothing can be written."""
+    import typer
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror
+    else:
+        reason = None if os.access(out, os.W_OK) else "Permission denied"
+    if reason:
+        raise typer.BadParameter(f"cannot write to {out}: {reason}.", param_hint="'--out'")
+
+
+def _fail(message: str) -> int:
+    print(f"hvadam: {message}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,192 @@
+"""The compiled kernel for CPUs: two passes over memory, no temporaries (see ``native.c``).
+
+Called through ctypes. torch describes its tensors to the kernel through DLPack's C exchange API,
+anew at every step: no pointer outlives the step that read it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.graph import increment_version
+
+from hvadam.torch.kernels.batch import Batch, Columns, Options
+
+INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
+SMALL_WORK = 1 << 16  # elements: below, waking other threads costs more than it saves
+
+# Mirrors of the structs in native.c.
+ROW = np.dtype(
+    [(name, np.intp) for name in ("theta", "g", "m", "v", "s", "step")]
+    + [("n", np.int64), ("scope", np.int64)]
+    + [(name, np.int32) for name in ("theta_type", "g_type", "state_type", "fits")]
+    + [("inv1", np.float64), ("inv2", np.float64)]
+)
+GROUP = np.dtype(
+    [
+        (name, np.float64)
+        for name in (
+            *("lr", "beta1", "beta2", "eps", "gamma", "decay", "coupled_decay", "hidden_scale"),
+            *("low", "high", "sign"),
+        )
+    ]
+    + [("adam", np.int64), ("bounded", np.int64)]
+)
+
+
+class Table(NamedTuple):
+    """The kernel's view of some tensors: those it takes, and those it leaves to others."""
+
+    rows: np.ndarray
+    taken: Sequence[int]
+    rest: Sequence[int]
+
+
+def available() -> str | None:
+    """None, or why the kernel cannot run here and what would help."""
+    return _library().reason
+
+
+def instruction_set() -> str:
+    """The instruction set in use."""
+    return _library().instruction_set
+
+
+def describe(tensors: Columns, scopes: Sequence[int]) -> Table:
+    """Look at the tensors where they are now."""
+    library = _library()
+    count = len(tensors.theta)
+    rows = np.zeros(count, ROW)
+    rows["scope"] = scopes
+    objects = [np.fromiter(column, dtype=object, count=count) for column in tensors]
+    columns = (ctypes.c_void_p * 6)(*(column.ctypes.data for column in objects))
+    taken = library.describe(
+        count, columns, library.exchange, library.clear_error, rows.ctypes.data
+    )
+    negated = [i for i, g in enumerate(tensors.g) if g.is_neg()]  # a lazy sign DLPack cannot show
+    if taken == count and not negated:
+        return Table(rows, range(count), ())
+    rows["fits"][negated] = 0
+    fits = rows["fits"] != 0
+    return Table(rows[fits], np.flatnonzero(fits).tolist(), np.flatnonzero(~fits).tolist())
+
+
+def accumulate(batches: Sequence[Batch], dots: Tensor) -> None:
+    """Count the step, update m and s, add the four dots of each scope."""
+    own = torch.zeros_like(dots, device="cpu")
+    for tensors, _, options, table in batches:
+        rows = table.rows
+        _check(
+            _library().accumulate(
+                len(rows),
+                rows.ctypes.data,
+                _group(options).ctypes.data,
+                own.data_ptr(),
+                _threads(rows),
+            )
+        )
+        increment_version([*tensors.m, *tensors.s, *tensors.step])
+    dots += own.to(dots.device)
+
+
+def apply(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
+    """Move v to mix v + (1 - mix) m_hat and theta by both steps."""
+    mix, gain = mix.cpu(), gain.cpu()
+    for tensors, _, options, table in batches:
+        rows = table.rows
+        _check(
+            _library().apply(
+                len(rows),
+                rows.ctypes.data,
+                _group(options).ctypes.data,
+                mix.data_ptr(),
+                gain.data_ptr(),
+                _threads(rows),
+            )
+        )
+        increment_version([*tensors.theta, *tensors.v])
+
+
+def _group(o: Options) -> np.ndarray:
+    bounded = o.low is not None
+    return np.array(
+        (
+            *(o.lr, o.beta1, o.beta2, o.eps, o.gamma, o.decay, o.coupled_decay, o.hidden_scale),
+            *((o.low, o.high) if bounded else (0.0, 0.0)),
+            -1.0 if o.maximize else 1.0,
+            o.adam,
+            bounded,
+        ),
+        GROUP,
+    )
+
+
+def _threads(rows: np.ndarray) -> int:
+    return torch.get_num_threads() if rows["n"].sum() > SMALL_WORK else 1
+
+
+def _check(status: int) -> None:
+    if status:
+        raise MemoryError("HVAdam: the native kernel could not allocate its list of blocks.")
+
+
+class _Library(NamedTuple):
+    reason: str | None  # why there is none
+    instruction_set: str = ""
+    describe: Any = None
+    accumulate: Any = None
+    apply: Any = None
+    exchange: int = 0  # torch's function that describes a tensor, and the one that clears errors
+    clear_error: int = 0
+
+
+@cache
+def _library() -> _Library:
+    """Load the compiled library once."""
+    found = sorted(Path(__file__).parent.glob("_native.*"))
+    if not found:
+        return _Library(
+            "it was not compiled when hvadam was installed. Install a C compiler (on Debian: "
+            "apt install gcc) and reinstall hvadam."
+        )
+    capsule = getattr(Tensor, "__dlpack_c_exchange_api__", None)
+    if capsule is None:
+        return _Library(
+            f"it needs Tensor.__dlpack_c_exchange_api__, which torch {torch.__version__} lacks. "
+            "Install a newer torch."
+        )
+    try:
+        passes = ctypes.CDLL(str(found[0]))  # releases the interpreter's lock
+        locked = ctypes.PyDLL(str(found[0]))
+    except OSError as error:
+        return _Library(f"its library does not load: {error}. Reinstall hvadam.")
+    pointer, size, flag = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
+    locked.hvadam_describe.argtypes = [size, pointer, pointer, pointer, pointer]
+    locked.hvadam_describe.restype = size
+    passes.hvadam_accumulate.argtypes = [size, pointer, pointer, pointer, flag]
+    passes.hvadam_apply.argtypes = [size, pointer, pointer, pointer, pointer, flag]
+    return _Library(
+        None,
+        INSTRUCTION_SETS[passes.hvadam_select(len(INSTRUCTION_SETS))],
+        locked.hvadam_describe,
+        passes.hvadam_accumulate,
+        passes.hvadam_apply,
+        _exchange_function(capsule),
+        ctypes.cast(ctypes.pythonapi.PyErr_Clear, pointer).value or 0,
+    )
+
+
+def _exchange_function(capsule: Any) -> int:
+    """The entry of DLPack's exchange table that describes a tensor without owning it."""
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.argtypes, get_pointer.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
+    address = get_pointer(capsule, b"dlpack_exchange_api")
+    # The table: version (two uint32), the previous table, then five functions; ours is the fourth.
+    return (ctypes.c_void_p * 7).from_address(address)[5] or 0

@@ -1,0 +1,161 @@
+"""The command line, through the function behind the console script."""
+
+import json
+import math
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from matplotlib.image import imread
+
+from hvadam import __version__
+from hvadam.bench import demo
+from hvadam.bench.cli import main
+
+CONTENDERS = ["HVAdam", "Adam", "AdamW", "SGD momentum"]
+
+
+def test_demo_prints_a_table_and_writes_figure_and_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "a [new] folder" / "demo"
+    assert main(["demo", "--epochs", "1", "--seeds", "2", "--out", str(out)]) == 0
+    printed, errors = capsys.readouterr()
+    assert errors == ""
+
+    figure, results = out / "loss_curves.png", out / "results.json"
+    assert sorted(out.iterdir()) == [figure, results]
+    assert printed.splitlines()[-2:] == [f"wrote {figure}", f"wrote {results}"]
+    lines = printed.splitlines()
+    [headings] = [line.split() for line in lines if line.startswith("  contender")]
+    assert headings[-1] == "n"
+    for name in CONTENDERS:
+        [row] = [line for line in lines if line.startswith(f"  {name}  ")]
+        assert row.split()[-1] == "2"
+        assert row.count("±") == 3
+
+    assert figure.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    pixels = imread(figure)
+    assert pixels.shape[:2] == (750, 1200)
+    assert len({tuple(pixel) for row in pixels[::5] for pixel in row[::5]}) > 20  # not blank
+
+    content = json.loads(results.read_text(encoding="utf-8"))
+    assert list(content["contenders"]) == CONTENDERS
+    assert content["contenders"]["SGD momentum"] == {"lr": 0.1, "momentum": 0.9}
+    keys = [(run["contender"], run["seed"]) for run in content["runs"]]
+    assert sorted(keys) == sorted((name, seed) for name in CONTENDERS for seed in (0, 1))
+    for run in content["runs"]:
+        assert len(run["train_losses"]) == 2
+        numbers = [*run["train_losses"], run["test_accuracy"], run["seconds"]]
+        assert all(math.isfinite(number) for number in numbers)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["demo", "--seeds", "0"], ["--seeds", "0"]),
+        (["demo", "--epochs", "-1"], ["--epochs", "-1"]),
+        (["demo", "--epochs", "many"], ["--epochs", "many"]),
+        (["demo", "--sedes", "3"], ["--sedes"]),
+        (["demo", "more"], ["more"]),
+        (["demos"], ["demos"]),
+    ],
+    ids=" ".join,
+)
+def test_bad_arguments_give_one_line_and_write_nothing(
+    arguments: list[str],
+    named: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    printed, errors = capsys.readouterr()
+    assert printed == ""
+    [line] = errors.splitlines()
+    assert line.startswith("hvadam: ")
+    assert all(word in line for word in named)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("below", ["", "sub"])
+def test_out_that_is_no_directory_is_refused_before_training(
+    below: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(demo, "demonstrate", lambda *args: pytest.fail("trained"))
+    (tmp_path / "file").write_text("mine")
+    out = tmp_path / "file" / below
+    assert main(["demo", "--out", str(out)]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"hvadam: Invalid value for '--out': cannot write to {out}: ")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("module", "package"),
+    [
+        ("sklearn", "scikit-learn"),
+        ("matplotlib", "matplotlib"),
+        ("rich", "rich"),
+        ("typer", "typer"),
+    ],
+)
+def test_a_missing_package_is_named_with_the_way_out(
+    module: str,
+    package: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in sys.modules if name.startswith(("hvadam.bench.d", module))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    assert find_spec(module) is None
+    assert main(["demo"]) == 2
+    printed, errors = capsys.readouterr()
+    assert printed == ""
+    assert errors == f"hvadam: the demo needs {package}: pip install 'hvadam[bench]'\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_import_errors_are_not_blamed_on_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "hvadam.bench.demo", None)
+    with pytest.raises(ModuleNotFoundError, match=r"hvadam\.bench\.demo"):
+        main(["demo", "--out", str(tmp_path)])
+
+
+def test_an_interrupt_ends_without_a_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demo, "demonstrate", interrupt)
+    assert main(["demo", "--out", str(tmp_path)]) == 130
+    assert capsys.readouterr().err.strip() == ""
+
+
+def test_without_a_command_the_help_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("Usage: hvadam")
+    assert "demo" in printed
+    assert "--version" in printed
+
+
+def test_version_from_a_shell_loads_no_framework() -> None:
+    code = (
+        "import sys; from hvadam.bench.cli import main; code = main(['--version']); "
+        "sys.exit(code or 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"hvadam {__version__}\n", "")
