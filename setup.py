@@ -25,7 +25,7 @@ setup(
         Extension(
             "hvadam.torch.kernels._native",
             [KERNELS + "native.c"],
-            depends=[KERNELS + "native_block.h", KERNELS + "native_core.h"],
+            depends=[KERNELS + f"native_{part}.h" for part in ("block", "core", "storage")],
             # No -lgomp: torch has an OpenMP runtime loaded, and two would fight over the cores.
             extra_compile_args=[
                 "-O3",

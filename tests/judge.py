@@ -26,11 +26,23 @@ ROUNDINGS = 16.0  # what a kernel may be off, in units of the dtype's eps, befor
 
 @dataclass
 class Member:
-    """A parameter, the reference's copy of it, and its gradient."""
+    """A parameter, the reference's copy of it, and its gradient, clipped."""
 
     p: Tensor
     slot: Slot
     grad: np.ndarray | None
+
+
+@dataclass
+class Before:
+    """What a step starts from."""
+
+    theta: np.ndarray
+    m: np.ndarray
+    v: np.ndarray
+    s: np.ndarray
+    t: int
+    pending: tuple[float, float]
 
 
 def judged_step(optimizer: HVAdam) -> None:
@@ -38,7 +50,10 @@ def judged_step(optimizer: HVAdam) -> None:
     scopes = snapshot(optimizer)
     optimizer.step()
     for scope, members in scopes:
-        before = [(m.slot.theta, m.slot.m, m.slot.v, m.slot.s) for m in members]
+        before = [
+            Before(m.slot.theta, m.slot.m, m.slot.v, m.slot.s, m.slot.t, m.slot.pending)
+            for m in members
+        ]
         t2 = scope.t2
         rounding = max(_state_eps(m.p) for m in members)
         with np.errstate(all="ignore"):
@@ -49,13 +64,14 @@ def judged_step(optimizer: HVAdam) -> None:
 def snapshot(optimizer: HVAdam) -> list[tuple[ScopeState, list[Member]]]:
     """The optimizer's hidden vectors as the reference keeps them."""
     scopes: list[tuple[ScopeState, list[Member]]] = []
+    factor = _clip_factor(optimizer)
     for group in optimizer.param_groups:
         options = {name: group[name] for name in OPTIONS if name != "kernel"}
         options["lr"] = float(options["lr"])
         if options["hidden_gain"] == CUSTOM:
             options["hidden_gain"] = optimizer.defaults["hidden_gain"]
         hyper = Hyperparams(**options)
-        members = [_member(optimizer, p, hyper) for p in group["params"]]
+        members = [_member(optimizer, p, hyper, factor) for p in group["params"]]
         if group["scope"] == "tensor":
             scopes += [
                 (
@@ -77,13 +93,24 @@ def as_array(x: Tensor) -> np.ndarray:
     return (torch.view_as_real(x) if x.is_complex() else x).double().numpy().copy()
 
 
-def _member(optimizer: HVAdam, p: Tensor, hyper: Hyperparams) -> Member:
+def _clip_factor(optimizer: HVAdam) -> float:
+    most = optimizer.param_groups[0]["max_grad_norm"]
+    if most is None:
+        return 1.0
+    grads = [p.grad for group in optimizer.param_groups for p in group["params"]]
+    norm = _norm([as_array(g) for g in grads if g is not None])
+    return min(1.0, most / (norm + 1e-6))
+
+
+def _member(optimizer: HVAdam, p: Tensor, hyper: Hyperparams, factor: float) -> Member:
     slot = Slot(as_array(p), hyper)
     state = optimizer.state.get(p)
     if state:
         slot.m, slot.v, slot.s = (as_array(state[k]) for k in ("exp_avg", "hidden", "exp_avg_var"))
         slot.t = int(state["step"])
-    return Member(p, slot, None if p.grad is None else as_array(p.grad))
+        if "pending" in state:
+            slot.pending = tuple(state["pending"].tolist())
+    return Member(p, slot, None if p.grad is None else factor * as_array(p.grad))
 
 
 def _scope(scalars: Tensor | None) -> ScopeState:
@@ -113,16 +140,19 @@ def _compare(
     scope: ScopeState,
     t2: int,
     members: list[Member],
-    before: list[tuple],
+    before: list[Before],
     rounding: float,
 ) -> None:
     moved = [(m, b) for m, b in zip(members, before, strict=True) if m.grad is not None]
     if not moved:
         return
+    late = moved[0][0].slot.hyper.hidden_step == "late"
     eps = ROUNDINGS * rounding
     m_hats = [m.slot.m / (1 - m.slot.hyper.betas[0] ** m.slot.t) for m, _ in moved]
-    norm = np.hypot(_norm(m_hats), _norm([b[2] for _, b in moved]))
-    gap = _norm([b[2] - m_hat for (_, b), m_hat in zip(moved, m_hats, strict=True)])
+    # v as the dots see it: the late step moved it first.
+    vs = [member.slot.v if late else b.v for member, b in moved]
+    norm = np.hypot(_norm(m_hats), _norm(vs))
+    gap = _norm([v - m_hat for v, m_hat in zip(vs, m_hats, strict=True)])
     # A relative error of eps in v or m_hat turns the line through them by norm/gap times as much.
     turn = eps * (1 + norm / gap) if gap > 0 else eps
     if t2 < 0:
@@ -141,35 +171,50 @@ def _compare(
             ("holds", scope.holds),
         ):
             assert actual[name] == value, (name, actual[name], value)
-    v_slack = turn * norm if t2 >= 0 else 0.0
-    for (member, (theta, m, v, s)), m_hat in zip(moved, m_hats, strict=True):
-        _compare_member(
-            optimizer, scope, member, theta, m, v, s, m_hat, eps, v_slack, actual["hidden_gain"]
-        )
+    v_slack = turn * norm if t2 >= 0 and not late else 0.0
+    for (member, b), m_hat in zip(moved, m_hats, strict=True):
+        _compare_member(optimizer, member, b, m_hat, eps, v_slack, actual)
 
 
 def _compare_member(
     optimizer: HVAdam,
-    scope: ScopeState,
     member: Member,
-    theta: np.ndarray,
-    m: np.ndarray,
-    v: np.ndarray,
-    s: np.ndarray,
+    before: Before,
     m_hat: np.ndarray,
     eps: float,
     v_slack: Any,
-    gain: float,
+    scalars: dict[str, float],
 ) -> None:
     p, slot, h = member.p, member.slot, member.slot.hyper
+    theta, m, v, s = before.theta, before.m, before.v, before.s
     state = optimizer.state[p]
     assert int(state["step"]) == slot.t
     beta1, beta2 = h.betas
+    late = h.hidden_step == "late"
+
+    actual_v = as_array(state["hidden"])
+    hidden = h.lr * h.hidden_scale * scalars["hidden_gain"] * actual_v
+    theta_slack = 0.0
+    if late:
+        weight, along = before.pending
+        m_hat_before = before.m / (1 - beta1**before.t) if before.t else 0 * before.m
+        v_slack = eps * (1 + abs(weight)) * (abs(v) + abs(m_hat_before))
+        _close("hidden", actual_v, slot.v, v_slack)
+        hidden = along * actual_v
+        expected = np.array([1 - scalars["mix"], h.lr * h.hidden_scale * scalars["hidden_gain"]])
+        _close("pending", state["pending"].numpy(), expected, 1e-12 * abs(expected))
+        v = actual_v
+        theta = theta - hidden
+        theta_slack = torch.finfo(p.dtype).eps * abs(theta)  # half precision may be stored between
+        if h.bounds is not None and along != 0:
+            theta = np.clip(theta, *h.bounds)
+
     assert member.grad is not None
     g = -member.grad if h.maximize else member.grad
-    g_slack = np.zeros_like(g)
+    g_slack = eps * abs(g) if h.max_grad_norm is not None else np.zeros_like(g)
     if h.weight_decay_mode == "coupled":
-        g_slack = eps * (abs(g) + h.weight_decay * abs(theta))
+        g_slack = g_slack + eps * (abs(g) + h.weight_decay * (abs(theta) + abs(hidden)))
+        g_slack = g_slack + h.weight_decay * theta_slack
         g = g + h.weight_decay * theta
 
     m_slack = eps * (abs(m) + abs(g)) + g_slack
@@ -193,17 +238,18 @@ def _compare_member(
     assert (actual_s >= s_low - tiny).all(), ("exp_avg_var", (s_low - actual_s).max())
     assert (actual_s <= s_high + tiny).all(), ("exp_avg_var", (actual_s - s_high).max())
 
-    v_slack = v_slack + eps * (abs(slot.v) + abs(v) + abs(m_hat)) + m_slack
-    _close("hidden", as_array(state["hidden"]), slot.v, v_slack)
+    if not late:
+        v_slack = v_slack + eps * (abs(slot.v) + abs(v) + abs(m_hat)) + m_slack
+        _close("hidden", actual_v, slot.v, v_slack)
 
     bias1, bias2 = 1 - beta1**slot.t, 1 - beta2**slot.t
     steps = [abs(m_hat) / (np.sqrt(x / bias2) + h.eps) for x in (s_low, s_high)]
     relative = eps * steps[0] + m_slack / bias1 / (np.sqrt(s_low / bias2) + h.eps)
     # The kernel's own v and gain enter, so that their slack is not counted twice.
-    hidden = h.lr * h.hidden_scale * gain * as_array(state["hidden"])
     decay = 1 - h.lr * h.weight_decay if h.weight_decay_mode == "decoupled" else 1.0
-    expected = theta * decay - h.lr * m_hat / (np.sqrt(slot.s / bias2) + h.eps) - hidden
-    slack = eps * (abs(theta) + abs(hidden)) + h.lr * (steps[0] - steps[1] + relative)
+    expected = theta * decay - h.lr * m_hat / (np.sqrt(slot.s / bias2) + h.eps)
+    expected = expected if late else expected - hidden
+    slack = theta_slack + eps * (abs(theta) + abs(hidden)) + h.lr * (steps[0] - steps[1] + relative)
     if h.bounds is not None and h.lr != 0:
         expected = np.clip(expected, *h.bounds)
     _close("theta", as_array(p), expected, slack + torch.finfo(p.dtype).eps * abs(expected))

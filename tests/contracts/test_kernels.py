@@ -38,6 +38,22 @@ VARIANTS: dict[str, dict[str, Any]] = {
     },
     "tensor lr": {"lr": torch.tensor(1e-2)},
     "no averaging": {"betas": (0.0, 0.0)},
+    "clipped": {"max_grad_norm": 1.0},
+    "clipped, maximize, coupled": {
+        "max_grad_norm": 1.0,
+        "maximize": True,
+        "weight_decay": 0.1,
+        "weight_decay_mode": "coupled",
+    },
+    "late": {"hidden_step": "late", "hidden_gain": "linear"},
+    "late, bounds": {"hidden_step": "late", "hidden_gain": "linear", "bounds": (-0.5, 0.5)},
+    "late, coupled": {
+        "hidden_step": "late",
+        "hidden_gain": "linear",
+        "weight_decay": 0.1,
+        "weight_decay_mode": "coupled",
+    },
+    "late, adam": {"hidden_step": "late", "preconditioner": "adam", "weight_decay": 0.1},
 }
 
 

@@ -57,6 +57,12 @@ def options(optim_input: OptimizerInput) -> dict[str, Any]:
 
 
 @pytest.fixture
+def declared_errors() -> list[ErrorOptimizerInput]:
+    """All of them at once."""
+    return _error_inputs("cpu", torch.float32)
+
+
+@pytest.fixture
 def build() -> Callable[..., nn.Module]:
     """Makes the same small network every time."""
     return _build
@@ -143,6 +149,8 @@ def _inputs(device: Any, dtype: torch.dtype | None = None) -> list[OptimizerInpu
         "one-element float64 lr": {"lr": torch.tensor([0.005], dtype=torch.float64)},
         "betas": {"betas": (0.5, 0.9)},
         "gamma 0": {"gamma": 0.0},
+        "clipped": {"max_grad_norm": 0.5},
+        "late": {"hidden_step": "late"},
         "decoupled decay": {"weight_decay": 0.1},
         "coupled decay": {"weight_decay": 0.1, "weight_decay_mode": "coupled"},
         "maximize": {"maximize": True, "weight_decay": 0.01},
@@ -212,6 +220,11 @@ def _error_inputs(device: Any, dtype: torch.dtype) -> list[ErrorOptimizerInput]:
         ({"bounds": (1.0, 0.0)}, ValueError, r"bounds must be \(low, high\), low < high"),
         ({"bounds": 1.0}, TypeError, r"bounds must be a pair of numbers, got 1\.0"),
         ({"maximize": "yes"}, TypeError, "maximize must be True or False, got 'yes'"),
+        ({"max_grad_norm": -1.0}, ValueError, "max_grad_norm must be >= 0 and finite, got -1"),
+        ({"state_dtype": "int4"}, ValueError, "state_dtype must be one of .*, got 'int4'"),
+        ({"rounding_seed": -1}, ValueError, r"rounding_seed must be in \[0, 2\*\*32\), got -1"),
+        ({"rounding_seed": 0.5}, TypeError, r"rounding_seed must be a whole number, got 0\.5"),
+        ({"hidden_step": "soon"}, ValueError, "hidden_step must be one of .*, got 'soon'"),
         ({"kernel": "abacus"}, ValueError, "kernel must be one of 'auto', .*, got 'abacus'"),
     ]
     bad_groups: list[tuple[str, Any, Any, str]] = [

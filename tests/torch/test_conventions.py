@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import inspect
 import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -66,6 +67,11 @@ def test_errors_are_raised_as_declared(error_input: ErrorOptimizerInput) -> None
     expect = pytest.warns if issubclass(error, Warning) else pytest.raises
     with expect(error, match=error_input.error_regex):
         HVAdam(params, **given.kwargs)
+
+
+def test_every_argument_has_an_error_declared(declared_errors: list[ErrorOptimizerInput]) -> None:
+    declared = {name for x in declared_errors for name in x.optimizer_error_input.kwargs}
+    assert declared == set(inspect.signature(HVAdam).parameters) - {"params"}
 
 
 @pytest.mark.parametrize("value", [torch.tensor(0.5), "0.5", None, True], ids=repr)
@@ -250,6 +256,43 @@ def test_momentum_is_cycled_as_the_first_beta(name: str, build: Build, train: Tr
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("lr", 0.02),
+        ("lr", torch.tensor(0.02)),
+        ("betas", (0.5, 0.999)),
+        ("betas", (0.9, 0.5)),
+        ("eps", 1e-3),
+        ("gamma", 0.0),
+        ("weight_decay", 0.5),
+        ("weight_decay_mode", "coupled"),
+        ("hidden_scale", 0.0),
+        ("hidden_gain", "linear"),
+        ("restart_threshold", 0.999),
+        ("preconditioner", "adam"),
+        ("bounds", (-0.1, 0.1)),
+        ("maximize", True),
+    ],
+    ids=str,
+)
+def test_an_option_changed_between_steps_takes_effect(
+    name: str, value: Any, kernel: str, build: Build, train: Train
+) -> None:
+    """Schedulers and users write to ``param_groups``; the next step reads it, not the defaults."""
+
+    def run(change: dict[str, Any]) -> Tensor:
+        model = build(torch.float64)
+        optimizer = HVAdam(model.parameters(), lr=0.01, weight_decay=0.1, kernel=kernel)
+        train(model, optimizer, range(3))
+        optimizer.param_groups[0].update(change)
+        train(model, optimizer, range(3, 6))
+        return torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+
+    assert not torch.allclose(run({name: value}), run({}), rtol=1e-9, atol=0.0)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("shape", [(), (1,)], ids=["0-dim", "one-element"])
 def test_a_tensor_lr_is_its_number(
@@ -343,7 +386,9 @@ def test_half_parameters_keep_float32_state(
         assert p.dtype == dtype
         assert p.isfinite().all()
         state = optimizer.state[p]
-        assert {x.dtype for key, x in state.items() if key != "scalars"} == {torch.float32}
+        assert {x.dtype for key, x in state.items() if key not in ("scalars", "pending")} == {
+            torch.float32
+        }
 
 
 def _strided(p: Tensor) -> dict[str, Tensor]:

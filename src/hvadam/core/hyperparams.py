@@ -14,6 +14,8 @@ HiddenGain = Literal["exponential", "linear"]
 Preconditioner = Literal["hidden", "adam"]
 Scope = Literal["global", "group", "tensor"]
 RestartRule = Literal["paper", "authors"]
+HiddenStep = Literal["exact", "late"]
+StateDtype = Literal["float32", "bfloat16", "int8"]
 
 # Below this ε may be flushed to zero in float32, and a zero gradient would divide 0 by 0.
 SMALLEST_EPS = 2.0**-126
@@ -47,6 +49,10 @@ class Hyperparams:
     restart_rule: RestartRule = "paper"
     bounds: tuple[float, float] | None = None
     maximize: bool = False
+    hidden_step: HiddenStep = "exact"
+    max_grad_norm: float | None = None
+    state_dtype: StateDtype = "float32"
+    rounding_seed: int = 0
 
     def __post_init__(self) -> None:
         _in_range("lr", self.lr, 0.0)
@@ -66,6 +72,8 @@ class Hyperparams:
         one_of("preconditioner", self.preconditioner, get_args(Preconditioner))
         one_of("scope", self.scope, get_args(Scope))
         one_of("restart_rule", self.restart_rule, get_args(RestartRule))
+        one_of("hidden_step", self.hidden_step, get_args(HiddenStep))
+        one_of("state_dtype", self.state_dtype, get_args(StateDtype))
         if not callable(self.hidden_gain):
             one_of("hidden_gain", self.hidden_gain, get_args(HiddenGain), "or a callable")
         if self.bounds is not None:
@@ -76,6 +84,16 @@ class Hyperparams:
                 )
         if not isinstance(self.maximize, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"HVAdam: maximize must be True or False, got {self.maximize!r}.")
+        if self.max_grad_norm is not None:
+            _in_range("max_grad_norm", self.max_grad_norm, 0.0)
+        if isinstance(self.rounding_seed, bool) or not isinstance(self.rounding_seed, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(
+                f"HVAdam: rounding_seed must be a whole number, got {self.rounding_seed!r}."
+            )
+        if not 0 <= self.rounding_seed < 2**32:
+            raise ValueError(
+                f"HVAdam: rounding_seed must be in [0, 2**32), got {self.rounding_seed}."
+            )
 
 
 def ablation(level: int | str) -> dict[str, Any]:

@@ -33,6 +33,8 @@ class Slot:
     v: Array = field(init=False)
     s: Array = field(init=False)
     t: int = 0
+    # hidden_step="late": the weight and the step along v that wait for the next step
+    pending: tuple[float, float] = (0.0, 0.0)
 
     def __post_init__(self) -> None:
         self.theta = np.array(self.theta, dtype=np.float64)
@@ -66,7 +68,8 @@ def step(
         scope: The scalars of the hidden vector.
         slots: The tensors it spans. The first one's betas[1], restart_threshold, hidden_gain and
             restart_rule hold for all.
-        grads: One gradient per slot, or None where there is none.
+        grads: One gradient per slot, or None where there is none. Clipping (max_grad_norm) is the
+            caller's, for it spans all scopes.
         rounding: Machine epsilon of the state that is being judged.
 
     Example:
@@ -85,6 +88,8 @@ def step(
     if not taken:
         return
     scope.t += 1
+    for slot in slots:
+        settle(slot)
 
     for slot, grad in taken:
         h = slot.hyper
@@ -111,16 +116,30 @@ def step(
     for (slot, _), slot_m_hat, slot_s_hat in zip(taken, m_hats, s_hats, strict=True):
         h = slot.hyper
         start, end = end, end + slot.v.size
-        slot.v = v[start:end].reshape(slot.v.shape)
+        along_v = h.lr * h.hidden_scale * scope.gain
         if h.weight_decay_mode == "decoupled":
             slot.theta = slot.theta * (1 - h.lr * h.weight_decay)
-        slot.theta = (  # the update after line 27
-            slot.theta
-            - h.lr * slot_m_hat / (np.sqrt(slot_s_hat) + h.eps)
-            - h.lr * h.hidden_scale * scope.gain * slot.v
-        )
+        # the update after line 27
+        slot.theta = slot.theta - h.lr * slot_m_hat / (np.sqrt(slot_s_hat) + h.eps)
+        if h.hidden_step == "late":
+            slot.pending = (1 - scope.mix, along_v)
+        else:
+            slot.v = v[start:end].reshape(slot.v.shape)
+            slot.theta = slot.theta - along_v * slot.v
         if h.bounds is not None and h.lr != 0:
             slot.theta = np.clip(slot.theta, *h.bounds)
+
+
+def settle(slot: Slot) -> None:
+    """Do what the last step left pending: v's move and the step along it, then the projection."""
+    weight, along_v = slot.pending
+    if slot.pending == (0.0, 0.0):
+        return
+    slot.v = slot.v + weight * (slot.m / (1 - slot.hyper.betas[0] ** slot.t) - slot.v)
+    slot.theta = slot.theta - along_v * slot.v
+    if slot.hyper.bounds is not None and along_v != 0:
+        slot.theta = np.clip(slot.theta, *slot.hyper.bounds)
+    slot.pending = (0.0, 0.0)
 
 
 def _hidden_vector(

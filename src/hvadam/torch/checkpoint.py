@@ -1,4 +1,7 @@
-"""Loading a state dict: what does not fit is refused first, and the state keeps its dtypes."""
+"""Loading a state dict: what does not fit is refused first, and the state keeps its dtypes.
+
+A state kept in another ``state_dtype`` is converted: decoded exactly, then rounded to nearest.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,14 @@ from torch import Tensor
 
 from hvadam.core.scalars import INITIAL
 from hvadam.torch import groups
+from hvadam.torch.kernels import storage
 
 if TYPE_CHECKING:
     from hvadam.torch.optimizer import HVAdam
 
 TENSORS = ("exp_avg", "hidden", "exp_avg_var")
+# What a state dict does not decide: how the arithmetic is done, and how its results are kept.
+OWN = ("kernel", "state_dtype")
 
 
 def load(
@@ -56,8 +62,7 @@ def _checked_groups(optimizer: HVAdam, incoming: dict[str, Any]) -> list[dict[st
             raise ValueError(
                 f"HVAdam: this is not the state of an HVAdam, its groups lack {missing[0]!r}."
             )
-        group["kernel"] = mine["kernel"]
-        for name in ("scope", "restart_rule"):
+        for name in ("scope", "restart_rule", "hidden_step"):
             if group[name] != mine[name]:
                 raise ValueError(
                     f"HVAdam: the state was made with {name}={group[name]!r}, this optimizer has "
@@ -70,7 +75,7 @@ def _checked_groups(optimizer: HVAdam, incoming: dict[str, Any]) -> list[dict[st
                 "not hold; build the optimizer with it to load this."
             )
         gain = custom if gain == groups.CUSTOM else gain
-        groups.check_options({**group, "hidden_gain": gain})
+        groups.check_options({**group, "hidden_gain": gain, "kernel": mine["kernel"]})
         if group["scope"] != "tensor":
             _check_scalars(group.get("scalars"))
             if group["scope"] == "global":
@@ -81,31 +86,53 @@ def _checked_groups(optimizer: HVAdam, incoming: dict[str, Any]) -> list[dict[st
                         "of this state dict differ: it is corrupt or pieced together."
                     )
         for index, p in zip(group["params"], mine["params"], strict=True):
-            _check_state(p, incoming["state"].get(index), group["scope"] == "tensor")
+            _check_state(p, incoming["state"].get(index), group)
+        group.update({name: mine[name] for name in OWN})
     return loaded
 
 
-def _check_state(p: Tensor, state: dict[str, Any] | None, per_tensor: bool) -> None:
+def _check_state(p: Tensor, state: dict[str, Any] | None, group: dict[str, Any]) -> None:
     if not state:  # never stepped
         return
-    names = {"step", *TENSORS, *(["scalars"] if per_tensor else [])}
+    low_bit, per_tensor = group["state_dtype"], group["scope"] == "tensor"
+    names = {"step", *TENSORS}
+    names |= {"scalars"} if per_tensor else set()
+    names |= {"pending"} if group["hidden_step"] == "late" else set()
+    names |= set(storage.SCALES.values()) if low_bit == "int8" else set()
     if set(state) != names:
         raise ValueError(
             "HVAdam: this is not the state of an HVAdam, a parameter's state must hold "
             f"{sorted(names)}, got {sorted(map(str, state))}."
         )
+    dtypes = storage.DTYPES.get(low_bit)
     for name in TENSORS:
-        if state[name].shape != p.shape:
+        tensor = state[name]
+        if tensor.shape != p.shape:
             raise ValueError(
-                f"HVAdam: {name} of shape {tuple(state[name].shape)} does not fit a parameter of "
-                f"shape {tuple(p.shape)}."
+                f"HVAdam: {name} of shape {tuple(tensor.shape)} does not fit a parameter of shape "
+                f"{tuple(p.shape)}."
             )
-        if state[name].is_complex() != p.is_complex():
+        expected = dtypes and dtypes[name == "exp_avg_var"]
+        if (expected and tensor.dtype != expected) or tensor.is_complex() != p.is_complex():
             raise ValueError(
-                f"HVAdam: {name} of {state[name].dtype} does not fit a parameter of {p.dtype}."
+                f"HVAdam: {name} of {tensor.dtype} does not fit a parameter of {p.dtype} with "
+                f"state_dtype={low_bit!r}."
             )
+        if low_bit == "int8":
+            _check_scales(name, state[storage.SCALES[name]], tensor.numel())
     if per_tensor:
         _check_scalars(state["scalars"])
+    if "pending" in names and state["pending"].shape != (2,):
+        raise ValueError(f"HVAdam: pending must be two numbers, got {state['pending']!r}.")
+
+
+def _check_scales(name: str, scales: Tensor, size: int) -> None:
+    blocks = -(-size // storage.BLOCK)
+    if scales.shape != (blocks,) or not bool((scales.isfinite() & (scales > 0)).all()):
+        raise ValueError(
+            f"HVAdam: the scales of {name} must be {blocks} finite numbers above 0; this state is "
+            "corrupt, load another checkpoint."
+        )
 
 
 def _check_scalars(scalars: Any) -> None:
@@ -123,13 +150,33 @@ def _restore_state(
         for index, p in zip(loaded_group["params"], group["params"], strict=True):
             if not loaded.get(index):
                 continue
-            state = optimizer.state[p]
-            for name in TENSORS:
-                state[name] = loaded[index][name].to(p.device, groups.state_dtype(p))
-            state["step"] = torch.as_tensor(
-                loaded[index]["step"], dtype=torch.float32, device=p.device
-            )
-            if "scalars" in state:
-                state["scalars"] = loaded[index]["scalars"].to(p.device, torch.float64)
+            state: dict[str, Any] = {
+                "step": torch.as_tensor(
+                    loaded[index]["step"], dtype=torch.float32, device=p.device
+                ),
+                **_converted(p, loaded[index], loaded_group["state_dtype"], group["state_dtype"]),
+            }
+            for name in ("pending", "scalars"):
+                if name in loaded[index]:
+                    state[name] = loaded[index][name].to(p.device, torch.float64)
+            optimizer.state[p] = state
         if "scalars" in group and group["params"]:
             group["scalars"] = group["scalars"].to(group["params"][0].device, torch.float64)
+
+
+def _converted(p: Tensor, state: dict[str, Any], source: str, target: str) -> dict[str, Any]:
+    """m, v and s as this optimizer keeps them."""
+    made = storage.empty_state(p, target)
+    if source == target:
+        return {key: state[key].to(p.device, tensor.dtype) for key, tensor in made.items()}
+    for name in TENSORS:
+        scales = state.get(storage.SCALES[name])
+        full = state[name].to(p.device)
+        if source != "float32":
+            full = storage.decode(full, None if scales is None else scales.to(p.device))
+        if target == "float32":
+            made[name].copy_(full)
+        else:
+            same_layout = torch.empty_like(made[name], dtype=torch.float32).copy_(full)
+            storage.encode(same_layout, made[name], made.get(storage.SCALES[name]), None)
+    return made

@@ -12,7 +12,10 @@ from hvadam.core import scalars as policy
 from hvadam.core.hyperparams import Hyperparams, one_of
 from hvadam.torch import kernels
 
-OPTIMIZER_WIDE = ("scope", "restart_rule", "kernel")
+OPTIMIZER_WIDE = (
+    *("scope", "restart_rule", "max_grad_norm"),
+    *("state_dtype", "rounding_seed", "hidden_step", "kernel"),
+)
 OPTIONS = (*(field.name for field in fields(Hyperparams)), "kernel")
 CUSTOM = "custom"  # stands in a group for the callable gain that lives in the defaults
 
@@ -20,11 +23,6 @@ CUSTOM = "custom"  # stands in a group for the callable gain that lives in the d
 def initial_scalars() -> Tensor:
     """The scalars of a hidden vector that has not started."""
     return torch.tensor(policy.INITIAL, dtype=torch.float64)
-
-
-def state_dtype(p: Tensor) -> torch.dtype:
-    """The dtype m, v and s are kept in: float32 for the half types, else the parameter's own."""
-    return torch.promote_types(p.dtype, torch.float32)
 
 
 def checked(
@@ -38,10 +36,11 @@ def checked(
     """
     group = dict(group)
     for name in OPTIMIZER_WIDE:
-        if group.get(name, defaults[name]) != defaults[name]:
+        ours = (existing[0] if existing else defaults)[name]
+        if group.setdefault(name, ours) != ours:
             raise ValueError(
-                f"HVAdam: {name} is set for the whole optimizer, here to {defaults[name]!r}; a "
-                f"param group cannot override it, got {group[name]!r}."
+                f"HVAdam: {name} is set for the whole optimizer, here to {ours!r}; a param group "
+                f"cannot override it, got {group[name]!r}."
             )
     gain = group.get("hidden_gain", defaults["hidden_gain"])
     if gain == CUSTOM and callable(defaults["hidden_gain"]):
@@ -58,7 +57,7 @@ def checked(
     if "params" in group and not isinstance(group["params"], set):  # torch refuses those
         group["params"] = list(group["params"])
         for p in group["params"]:
-            _check_parameter(p[1] if isinstance(p, tuple) else p)
+            _check_parameter(p[1] if isinstance(p, tuple) else p, defaults["state_dtype"])
     if defaults["scope"] == "global" and existing:
         require_agreement(existing[0], {**defaults, **group})
     return group
@@ -102,6 +101,13 @@ def gain_of(group: dict[str, Any], custom: Any) -> Any:
     return custom if name == CUSTOM else policy.GAINS[name]
 
 
-def _check_parameter(p: Any) -> None:
-    if isinstance(p, Tensor) and not (p.is_floating_point() or p.is_complex()):
+def _check_parameter(p: Any, state: str) -> None:
+    if not isinstance(p, Tensor):  # torch refuses it
+        return
+    if not (p.is_floating_point() or p.is_complex()):
         raise TypeError(f"HVAdam: parameters must be floating point or complex, got {p.dtype}.")
+    if state != "float32" and torch.promote_types(p.dtype, torch.float32) != torch.float32:
+        raise TypeError(
+            f'HVAdam: state_dtype="{state}" is for parameters of float32 or less, got {p.dtype}; '
+            'use state_dtype="float32".'
+        )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -13,13 +14,16 @@ from torch.optim.optimizer import ParamsT
 from hvadam.core.hyperparams import (
     Gain,
     HiddenGain,
+    HiddenStep,
     Preconditioner,
     RestartRule,
     Scope,
+    StateDtype,
     WeightDecayMode,
 )
 from hvadam.torch import checkpoint, groups
 from hvadam.torch.diagnostics import diagnose
+from hvadam.torch.kernels import storage
 from hvadam.torch.kernels.batch import Columns
 from hvadam.torch.step import Step
 
@@ -70,12 +74,22 @@ class HVAdam(Optimizer):
             keeps it.
         bounds: (low, high), a box that parameters are clamped to after each step.
         maximize: Maximize the objective.
-        kernel: "auto", "loop" (one tensor at a time) or "foreach" (lists of tensors; the one
-            that ``torch.compile`` traces).
+        max_grad_norm: Clip the gradients of all parameters to this norm, as
+            ``torch.nn.utils.clip_grad_norm_`` but inside the step, gradients left as they are.
+        state_dtype: "float32" keeps m, v and s in full (float64 for float64 parameters);
+            "bfloat16" and "int8" keep them in 6 and 3.05 bytes a parameter instead of 12, rounded
+            at random. Fit for training, not for bit parity: restarts fall elsewhere.
+        rounding_seed: Of those random bits. They depend on it, the parameter's position, the step
+            and the element alone, so replicas agree and a resumed run repeats itself.
+        hidden_step: "exact", or "late": v and the step along it are one step behind, which saves
+            the second pass over memory. Another algorithm; see :meth:`flush`, :meth:`evaluation`.
+        kernel: "auto", "native" (compiled, for CPUs), "loop" (one tensor at a time) or "foreach"
+            (lists of tensors; the one that ``torch.compile`` traces).
 
     Per group may be set: lr, betas[0], eps, gamma, weight_decay, weight_decay_mode, hidden_scale,
     preconditioner, bounds, maximize. betas[1], restart_threshold and hidden_gain must agree among
-    the groups that share a hidden vector; scope, restart_rule and kernel are set once.
+    the groups that share a hidden vector; scope, restart_rule, max_grad_norm, state_dtype,
+    rounding_seed, hidden_step and kernel are set once.
 
     Raises:
         TypeError: An argument of the wrong kind.
@@ -129,6 +143,10 @@ class HVAdam(Optimizer):
         restart_rule: RestartRule = "paper",
         bounds: tuple[float, float] | None = None,
         maximize: bool = False,
+        max_grad_norm: float | None = None,
+        state_dtype: StateDtype = "float32",
+        rounding_seed: int = 0,
+        hidden_step: HiddenStep = "exact",
         kernel: str = "auto",
     ) -> None:
         defaults = {
@@ -146,10 +164,17 @@ class HVAdam(Optimizer):
             "restart_rule": restart_rule,
             "bounds": bounds,
             "maximize": maximize,
+            "max_grad_norm": max_grad_norm,
+            "state_dtype": state_dtype,
+            "rounding_seed": rounding_seed,
+            "hidden_step": hidden_step,
             "kernel": kernel,
         }
         groups.check_options(defaults)
         super().__init__(params, defaults)
+
+    # A GradScaler then leaves unscaling and skipping to step(), through grad_scale and found_inf.
+    _step_supports_amp_scaling = True
 
     # What the last step used, for diagnostics; not part of the state, so copies start without.
     _last_step: Step | None = None
@@ -167,7 +192,11 @@ class HVAdam(Optimizer):
                 loss = closure()
         self._check_step()
 
+        if self._found_inf():
+            return loss
+
         step = Step(self.defaults["hidden_gain"])
+        late = self.defaults["hidden_step"] == "late"
         for group in self.param_groups:
             params: list[Tensor] = []
             grads: list[Tensor] = []
@@ -177,15 +206,61 @@ class HVAdam(Optimizer):
             steps: list[Tensor] = []
             scalars: list[Tensor] = []
             self._init_group(group, params, grads, exp_avgs, hiddens, exp_avg_vars, steps, scalars)
+            columns = Columns(params, grads, exp_avgs, hiddens, exp_avg_vars, steps)
             if params:
-                columns = Columns(params, grads, exp_avgs, hiddens, exp_avg_vars, steps)
-                step.add(group, columns, scalars)
+                step.add(group, self._with_extras(columns), scalars)
+            if late:
+                self._add_idle(step, group)
         if step.scalars:
-            step.run()
+            max_grad_norm = self.param_groups[0]["max_grad_norm"]
+            step.run(late, max_grad_norm, getattr(self, "grad_scale", None))
             self._share_scalars(step.scalars[0])
         if not torch.compiler.is_compiling():
             self._last_step = step
         return loss
+
+    @torch.no_grad()
+    def flush(self) -> None:
+        """Under ``hidden_step="late"``, do what is pending now: before export, say, or pruning.
+
+        It is another trajectory from there on: the next gradient is taken at parameters that
+        already have the step. To evaluate without that, use :meth:`evaluation`.
+        """
+        step = Step(self.defaults["hidden_gain"])
+        for group in self.param_groups:
+            self._add_idle(step, group, everyone=True)
+        step.settle_idle()
+
+    @contextmanager
+    def evaluation(self) -> Iterator[None]:
+        """Evaluate with what is pending done; on leaving, training goes on as if nothing happened.
+
+        Costs a copy of the parameters and of v while it lasts. Under ``hidden_step="exact"``
+        nothing is ever pending and this does nothing.
+
+        Example:
+            >>> w = torch.nn.Parameter(torch.ones(3))
+            >>> optimizer = HVAdam([w], hidden_step="late")
+            >>> w.sum().backward()
+            >>> optimizer.step()
+            >>> with optimizer.evaluation():
+            ...     loss = w.sum()
+        """
+        waiting = [
+            tensor
+            for p, state in self.state.items()
+            if "pending" in state
+            for tensor in (p, *(state[key] for key in state if key.startswith(("hidden", "pend"))))
+        ]
+        with torch.no_grad():
+            copies = [tensor.detach().clone() for tensor in waiting]
+            self.flush()
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for tensor, copy in zip(waiting, copies, strict=True):
+                    tensor.copy_(copy)
 
     def diagnostics(self) -> dict[str, dict[str, float]]:
         """What the hidden vectors did at the last step, as plain floats for any logger.
@@ -264,16 +339,48 @@ class HVAdam(Optimizer):
                 group["scalars"] = group["scalars"].to(params[0].device)
             scalars.append(group["scalars"])
 
-    @staticmethod
-    def _init_state(p: Tensor, state: dict[str, Any], per_tensor: bool) -> None:
+    def _init_state(self, p: Tensor, state: dict[str, Any], per_tensor: bool) -> None:
         """All that is kept per parameter."""
         state["step"] = torch.zeros((), dtype=torch.float32, device=p.device)
-        for key in ("exp_avg", "hidden", "exp_avg_var"):
-            state[key] = torch.zeros_like(
-                p, dtype=groups.state_dtype(p), memory_format=torch.preserve_format
-            )
+        state.update(storage.empty_state(p, self.defaults["state_dtype"]))
+        if self.defaults["hidden_step"] == "late":
+            state["pending"] = torch.zeros(2, dtype=torch.float64, device=p.device)
         if per_tensor:
             state["scalars"] = groups.initial_scalars().to(p.device)
+
+    def _with_extras(self, columns: Columns) -> Columns:
+        """The columns that only low-bit state and the late step have."""
+        low_bit, late = self.defaults["state_dtype"], self.defaults["hidden_step"] == "late"
+        extras: dict[str, Any] = {}
+        states = [self.state[p] for p in columns.theta] if low_bit != "float32" or late else []
+        if low_bit == "int8":
+            for short, key in (("m", "exp_avg"), ("v", "hidden"), ("s", "exp_avg_var")):
+                extras[f"{short}_scales"] = [state[storage.SCALES[key]] for state in states]
+        if low_bit != "float32":
+            everyone = (p for group in self.param_groups for p in group["params"])
+            index = {p: i for i, p in enumerate(everyone)}
+            extras["index"] = [index[p] for p in columns.theta]
+        if late:
+            extras["pending"] = [state["pending"] for state in states]
+        return columns._replace(**extras)
+
+    def _add_idle(self, step: Step, group: dict[str, Any], everyone: bool = False) -> None:
+        """Hand over what may have something pending but takes no part in the step."""
+        rows = [
+            (p, self.state[p])
+            for p in group["params"]
+            if (everyone or p.grad is None) and "pending" in self.state.get(p, ())
+        ]
+        if rows:
+            params = [p for p, _ in rows]
+            kept = ("exp_avg", "hidden", "exp_avg_var", "step")
+            lists = [[state[key] for _, state in rows] for key in kept]
+            step.add_idle(group, self._with_extras(Columns(params, [], *lists)))
+
+    def _found_inf(self) -> bool:
+        """Whether a GradScaler saw a gradient that is not finite, so that the step is skipped."""
+        found = getattr(self, "found_inf", None)
+        return found is not None and bool(found.item())
 
     def _share_scalars(self, scalars: Tensor) -> None:
         """Under ``scope="global"`` every group carries an equal copy of the scalars."""

@@ -1,16 +1,27 @@
 """The arithmetic of a step, as interchangeable kernels; no policy lives here.
 
-A kernel is a module with three functions:
+A kernel is a module of these functions:
 
 ``available() -> str | None``
     None, or the reason why it cannot run here.
+``norm(batches, total)``
+    Adds the squares of the gradients to a 0-dim float64 tensor.
 ``accumulate(batches, dots)``
     Counts the step, updates m and s, and adds ‖v-m̂‖², <v-m̂,v>, ‖m̂‖², ‖v‖² to the row of ``dots``
     (scopes, 4), float64, that each tensor belongs to.
 ``apply(batches, mix, gain)``
     v <- mix v + (1 - mix) m̂, then both steps on θ, with one mix and one gain per scope.
 
-Parameters are written by ``apply`` alone, after the scalars are known.
+and for ``hidden_step="late"``, which passes over memory once,
+
+``settle(batches)``
+    Does what the last step left pending: v's move and the step along it, then the projection.
+``sweep(batches, dots)``
+    Settles, accumulates, and takes the adaptive step.
+``defer(batches, mix, gain)``
+    Notes what is now pending.
+
+In the exact step parameters are written by ``apply`` alone, after the scalars are known.
 """
 
 from __future__ import annotations
@@ -41,7 +52,11 @@ def require(kernel: str) -> None:
 
 
 def assign(
-    kernel: str, tensors: Columns, scopes: Sequence[int], options: Options
+    kernel: str,
+    tensors: Columns,
+    scopes: Sequence[int],
+    options: Options,
+    bounds: tuple[float, float] | None,
 ) -> Iterator[tuple[str, Batch]]:
     """Sort tensors into batches, each with the kernel that serves it.
 
@@ -52,18 +67,18 @@ def assign(
     if kernel in ("auto", "native") and not compiling and native.available() is None:
         table = native.describe(tensors, scopes)
         if len(table.taken):
-            yield "native", Batch(*_rows(tensors, scopes, table.taken), options, table)
+            yield "native", Batch(*_rows(tensors, scopes, table.taken), options, table, bounds)
         if not len(table.rest):
             return
         tensors, scopes = _rows(tensors, scopes, table.rest)
 
     batches: dict[Any, list[int]] = {}
-    for i, (theta, g) in enumerate(zip(tensors.theta, tensors.g, strict=True)):
+    for i, theta in enumerate(tensors.theta):
         name = _portable(theta) if kernel in ("auto", "native") else kernel
-        batches.setdefault((name, scopes[i], theta.dtype, g.dtype, theta.device), []).append(i)
+        batches.setdefault((name, scopes[i], theta.dtype, theta.device), []).append(i)
     for (name, *_), indices in batches.items():
         columns, batch_scopes = _rows(tensors, scopes, indices)
-        yield name, Batch(columns.as_real(), batch_scopes, options)
+        yield name, Batch(columns.as_real(), batch_scopes, options, None, bounds)
 
 
 def _portable(theta: Tensor) -> str:

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from hvadam.torch.kernels import storage
+
 
 class Options(NamedTuple):
     """A param group's hyper-parameters as a kernel reads them, once a step."""
@@ -29,6 +31,8 @@ class Options(NamedTuple):
     low: Any  # a float or a tensor; None without bounds
     high: Any
     maximize: bool
+    seed: int  # of the random bits that round low-bit state
+    factor: float | Tensor = 1.0  # on gradients: clipping and unscaling
 
     @classmethod
     def of(cls, group: dict[str, Any]) -> Options:
@@ -49,11 +53,17 @@ class Options(NamedTuple):
             low=low,
             high=high,
             maximize=group["maximize"],
+            seed=group["rounding_seed"],
         )
+
+    def to_settle(self, bounds: tuple[float, float] | None, along: float | Tensor) -> Options:
+        """What is left of a step when only its pending part is done."""
+        low, high = _box(bounds, along)
+        return self._replace(lr=0.0, decay=0.0, low=low, high=high)
 
 
 class Columns(NamedTuple):
-    """Parameters with a gradient, and their state; the lists run in parallel."""
+    """Parameters and their state; the lists run in parallel, and one that has no use is empty."""
 
     theta: list[Tensor]
     g: list[Tensor]
@@ -61,16 +71,22 @@ class Columns(NamedTuple):
     v: list[Tensor]
     s: list[Tensor]
     step: list[Tensor]
+    m_scales: Sequence[Tensor] = ()  # state_dtype="int8"
+    v_scales: Sequence[Tensor] = ()
+    s_scales: Sequence[Tensor] = ()
+    pending: Sequence[Tensor] = ()  # hidden_step="late": (weight, step along v) of each tensor
+    index: Sequence[int] = ()  # of the parameter, in the order of the groups
 
     def take(self, indices: Sequence[int]) -> Columns:
         """Some of the rows."""
-        return Columns(*([column[i] for i in indices] for column in self))
+        return Columns(*([column[i] for i in indices] if column else column for column in self))
 
     def as_real(self) -> Columns:
         """Complex tensors as their real and imaginary parts."""
         if not any(theta.is_complex() for theta in self.theta):
             return self
-        return Columns(*([_as_real(x) for x in column] for column in self))
+        real = ([_as_real(x) for x in column] for column in self[:6])
+        return Columns(*real, *self[6:])
 
 
 class Batch(NamedTuple):
@@ -83,6 +99,42 @@ class Batch(NamedTuple):
     scopes: Sequence[int]  # the hidden vector of each tensor
     options: Options
     table: Any = None  # the native kernel's own description of the tensors
+    bounds: tuple[float, float] | None = None  # as the group has them, whatever lr is
+
+    def open(self) -> Work:
+        """m, v and s in full: the tensors themselves, or decoded copies of low-bit state."""
+        if not self.is_low_bit():
+            return Work(*self.tensors[2:5])
+        rows = range(len(self.tensors.m))
+        return Work(*([storage.decode(*self._stored(i, name)) for i in rows] for name in "mvs"))
+
+    def keep_average(self, i: int, work: Work) -> None:
+        """Store m and s of a tensor, and read m back: the dots are taken of what is kept."""
+        if self.is_low_bit():
+            bits = self._bits(i, stream=0)
+            storage.encode(work.m[i], *self._stored(i, "m"), bits & 0xFFFF)
+            storage.encode(work.s[i], *self._stored(i, "s"), bits >> 16)
+            work.m[i].copy_(storage.decode(*self._stored(i, "m")))
+
+    def keep_hidden(self, i: int, work: Work) -> None:
+        """Store v of a tensor, and read it back."""
+        if self.is_low_bit():
+            storage.encode(work.v[i], *self._stored(i, "v"), self._bits(i, stream=1) & 0xFFFF)
+            work.v[i].copy_(storage.decode(*self._stored(i, "v")))
+
+    def is_low_bit(self) -> bool:
+        """Whether m, v and s are kept in fewer bits than they are computed with."""
+        return self.tensors.m[0].dtype in (torch.bfloat16, torch.int8)
+
+    def _stored(self, i: int, name: str) -> tuple[Tensor, Tensor | None]:
+        scales = getattr(self.tensors, f"{name}_scales")
+        return getattr(self.tensors, name)[i], scales[i] if scales else None
+
+    def _bits(self, i: int, stream: int) -> Tensor:
+        tensors, m = self.tensors, self.tensors.m[i]
+        return storage.random_bits(
+            self.options.seed, tensors.index[i], int(tensors.step[i]), stream, m.numel(), like=m
+        )
 
     def count_step(self) -> None:
         """Advance the tensors' step counters."""
@@ -92,12 +144,21 @@ class Batch(NamedTuple):
         """1 - beta**t of each tensor, in double: 1 - 0.999f would be off by 1e-5."""
         steps, o = self.tensors.step, self.options
         if isinstance(number(steps[0]), Tensor):
-            t, dtype = torch.stack(steps).double(), self.tensors.m[0].dtype
+            t = torch.stack(steps).double().clamp(min=1)
+            dtype = torch.promote_types(self.tensors.m[0].dtype, torch.float32)
             bias1, bias2 = ((1.0 - beta**t).to(dtype) for beta in (o.beta1, o.beta2))
             return list(bias1.unbind()), list(bias2.unbind())
-        counts = [t.item() for t in steps]
+        counts = [max(t.item(), 1.0) for t in steps]  # 0: nothing to correct yet
         bias = {t: (1.0 - o.beta1**t, 1.0 - o.beta2**t) for t in set(counts)}
         return [bias[t][0] for t in counts], [bias[t][1] for t in counts]
+
+
+class Work(NamedTuple):
+    """m, v and s as a kernel computes with them."""
+
+    m: list[Tensor]
+    v: list[Tensor]
+    s: list[Tensor]
 
 
 def number(x: float | Tensor) -> float | Tensor:
@@ -117,15 +178,15 @@ def _as_real(x: Tensor) -> Tensor:
     return torch.view_as_real(x.resolve_conj()) if x.is_complex() else x
 
 
-def _box(bounds: tuple[float, float] | None, lr: float | Tensor) -> tuple[Any, Any]:
-    """The box to project onto. A step with lr 0 moves nothing, so it does not project either."""
+def _box(bounds: tuple[float, float] | None, rate: float | Tensor) -> tuple[Any, Any]:
+    """The box to project onto. A step at rate 0 moves nothing, so it does not project either."""
     if bounds is None:
         return None, None
     low, high = bounds
-    if isinstance(lr, Tensor):
-        still = lr == 0
+    if isinstance(rate, Tensor):
+        still = rate == 0
         return (
-            torch.where(still, -math.inf, torch.full_like(lr, low)),
-            torch.where(still, math.inf, torch.full_like(lr, high)),
+            torch.where(still, -math.inf, torch.full_like(rate, low)),
+            torch.where(still, math.inf, torch.full_like(rate, high)),
         )
-    return (low, high) if lr != 0 else (None, None)
+    return (low, high) if rate != 0 else (None, None)

@@ -12,7 +12,8 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from hvadam.torch.kernels.batch import Batch, number
+from hvadam.torch.kernels import loop
+from hvadam.torch.kernels.batch import Batch, Work, number
 
 Tensors: TypeAlias = list[Tensor] | tuple[Tensor, ...]
 
@@ -22,11 +23,19 @@ def available() -> str | None:
     return None
 
 
+# What is pending differs from tensor to tensor: nothing to gain from lists.
+norm, settle, defer = loop.norm, loop.settle, loop.defer
+
+
 def accumulate(batches: Sequence[Batch], dots: Tensor) -> None:
     """Count the step, update m and s, add the four dots of each scope."""
     for batch in batches:
         batch.count_step()
-        dots[batch.scopes[0]] += _accumulate_batch(batch).to(dots.device)
+        work = batch.open()
+        _average(batch, work)
+        for i in range(len(work.m)):
+            batch.keep_average(i, work)
+        dots[batch.scopes[0]] += _dots(batch, work).to(dots.device)
 
 
 def apply(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
@@ -34,14 +43,22 @@ def apply(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
     for batch in batches:
         device = batch.tensors.theta[0].device
         batch_mix, batch_gain = (x[batch.scopes[0]].to(device) for x in (mix, gain))
-        _apply_batch(batch, number(1.0 - batch_mix), number(batch_gain))
+        along = batch.options.lr * batch.options.hidden_scale * number(batch_gain)
+        _move(batch, number(1.0 - batch_mix), along)
 
 
-def _accumulate_batch(batch: Batch) -> Tensor:
+def sweep(batches: Sequence[Batch], dots: Tensor) -> None:
+    """The late step: do what is pending, then accumulate, then the adaptive step."""
+    settle(batches)
+    accumulate(batches, dots)
+    for batch in batches:
+        _move(batch, 0.0, 0.0)
+
+
+def _average(batch: Batch, work: Work) -> None:
     o = batch.options
-    _, _, m, v, s, _ = batch.tensors
-    g = _gradients(batch)
-
+    m, v, s = work
+    g = _gradients(batch, m[0].dtype)
     # Not lerp: compiled by torch 2.13 it is wrong for 0-dim tensors and a weight of 0.5 or more.
     torch._foreach_mul_(m, o.beta1)
     torch._foreach_add_(m, g, alpha=1.0 - o.beta1)
@@ -59,18 +76,25 @@ def _accumulate_batch(batch: Batch) -> Tensor:
         torch._foreach_addcmul_(s, ratio, dev_v, 1.0 - o.beta2)
         torch._foreach_add_(s, o.eps)
 
-    # One float64 vector per operand: the dots then take one call each, however many tensors. The
-    # difference is taken in float64 too: rounded to float32 it would cost half the cosine's digits
-    # where v and m_hat are nearly parallel and the foot is near 0.
-    m_hat = _flat_double(torch._foreach_div(m, batch.bias_corrections()[0]))
-    hidden = _flat_double(v)
-    d = hidden - m_hat
-    return torch.stack([d.dot(d), d.dot(hidden), m_hat.dot(m_hat), hidden.dot(hidden)])
+
+def _dots(batch: Batch, work: Work) -> Tensor:
+    """One float64 vector per operand: the dots then take one call each, however many tensors.
+
+    The difference is taken in float64 too: rounded to float32 it would cost half the cosine's
+    digits where v and m_hat are nearly parallel and the foot is near 0.
+    """
+    m_hat = _flat_double(torch._foreach_div(work.m, batch.bias_corrections()[0]))
+    v = _flat_double(work.v)
+    d = v - m_hat
+    return torch.stack([d.dot(d), d.dot(v), m_hat.dot(m_hat), v.dot(v)])
 
 
-def _apply_batch(batch: Batch, weight: float | Tensor, gain: float | Tensor) -> None:
+def _move(batch: Batch, weight: float | Tensor, along: float | Tensor) -> None:
+    """v and theta, with the weight of m_hat and the step along v."""
     o = batch.options
-    theta, _, m, v, s, _ = batch.tensors
+    theta = batch.tensors.theta
+    work = batch.open()
+    m, v, s = work
     bias1, bias2 = batch.bias_corrections()
     m_hat = torch._foreach_div(m, bias1)
     if isinstance(weight, Tensor):
@@ -78,6 +102,8 @@ def _apply_batch(batch: Batch, weight: float | Tensor, gain: float | Tensor) -> 
         torch._foreach_lerp_(v, m_hat, [weight.expand_as(x) for x in v])
     else:
         torch._foreach_lerp_(v, m_hat, weight)
+    for i in range(len(v)):
+        batch.keep_hidden(i, work)
 
     denominator = torch._foreach_div(s, bias2)
     torch._foreach_sqrt_(denominator)
@@ -89,8 +115,7 @@ def _apply_batch(batch: Batch, weight: float | Tensor, gain: float | Tensor) -> 
         torch._foreach_mul_(moved, 1.0 - o.lr * o.decay)
     torch._foreach_div_(m_hat, denominator)
     _subtract(moved, m_hat, o.lr)
-    if o.hidden_scale:
-        _subtract(moved, v, o.lr * o.hidden_scale * gain)
+    _subtract(moved, v, along)
     if o.low is not None:
         for x in moved:
             x.clamp_(o.low, o.high)
@@ -102,21 +127,21 @@ def _flat_double(tensors: Sequence[Tensor]) -> Tensor:
     return torch.cat([x.reshape(-1).double() for x in tensors])
 
 
-def _gradients(batch: Batch) -> list[Tensor]:
-    """The gradients in state dtype, negated and decayed as asked, never in place."""
+def _gradients(batch: Batch, dtype: torch.dtype) -> list[Tensor]:
+    """The gradients in state dtype, scaled, negated and decayed as asked, never in place."""
     o = batch.options
-    dtype = batch.tensors.m[0].dtype
     g = [x.to(dtype) for x in batch.tensors.g]
-    if o.maximize:
-        g = torch._foreach_neg(g)
+    factor = -o.factor if o.maximize else o.factor
+    if isinstance(factor, Tensor) or factor != 1.0:
+        g = torch._foreach_mul(g, factor)
     if o.coupled_decay:
         g = torch._foreach_add(g, [x.to(dtype) for x in batch.tensors.theta], alpha=o.coupled_decay)
     return list(g)
 
 
 def _subtract(theta: Tensors, step: Tensors, scale: float | Tensor) -> None:
-    """theta -= scale * step."""
+    """theta -= scale * step; a scale of 0 leaves theta alone, whatever the step."""
     if isinstance(scale, Tensor):
         torch._foreach_sub_(theta, torch._foreach_mul(step, scale.to(theta[0].dtype)))
-    else:
+    elif scale:
         torch._foreach_add_(theta, step, alpha=-scale)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from hvadam.torch.kernels.batch import Batch, Options, number
+from hvadam.torch.kernels.batch import Batch, Options, Work, number
 
 CHUNK = 1 << 17  # elements: enough to hide the cost of a call, few enough to stay in cache
 
@@ -34,11 +34,25 @@ def available() -> str | None:
     return None
 
 
+def norm(batches: Sequence[Batch], total: Tensor) -> None:
+    """Add the squares of the gradients."""
+    for batch in batches:
+        norms = torch._foreach_norm(batch.tensors.g, 2, dtype=torch.float64)
+        total += torch.stack(norms).square().sum().to(total.device)
+
+
 def accumulate(batches: Sequence[Batch], dots: Tensor) -> None:
     """Count the step, update m and s, add the four dots of each scope."""
     for batch in batches:
         batch.count_step()
-        dots[batch.scopes[0]] += _accumulate_batch(batch).to(dots.device)
+        work = batch.open()
+        scratch, double = _Scratch(work.m[0].dtype), _Scratch(torch.float64)
+        parts: list[Tensor] = []
+        for i, piece in _pieces(batch, work):
+            _average(piece, batch.options, *scratch.like(piece.m))
+            batch.keep_average(i, work)
+            parts += _dots(piece, *double.like(piece.m))
+        dots[batch.scopes[0]] += torch.stack(parts).view(-1, 4).sum(0).to(dots.device)
 
 
 def apply(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
@@ -46,32 +60,65 @@ def apply(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
     for batch in batches:
         device = batch.tensors.theta[0].device
         weight = number(1.0 - mix[batch.scopes[0]].to(device))
-        scale = number(gain[batch.scopes[0]].to(device))
-        scratch = _Scratch(batch.tensors.m[0].dtype)
-        for piece in _pieces(batch):
-            _apply_piece(piece, batch.options, weight, scale, *scratch.like(piece.m))
+        o = batch.options
+        along = o.lr * o.hidden_scale * number(gain[batch.scopes[0]].to(device))
+        _move(batch, [(weight, along, o)] * len(batch.scopes))
 
 
-def _accumulate_batch(batch: Batch) -> Tensor:
-    scratch, double = _Scratch(batch.tensors.m[0].dtype), _Scratch(torch.float64)
-    dots: list[Tensor] = []
-    for piece in _pieces(batch):
-        _average(piece, batch.options, *scratch.like(piece.m))
-        dots += _dots(piece, *double.like(piece.m))
-    return torch.stack(dots).view(-1, 4).sum(0)
+def sweep(batches: Sequence[Batch], dots: Tensor) -> None:
+    """The late step: do what is pending, then accumulate, then the adaptive step."""
+    settle(batches)
+    accumulate(batches, dots)
+    for batch in batches:
+        _move(batch, [(0.0, 0.0, batch.options)] * len(batch.scopes))
+
+
+def settle(batches: Sequence[Batch]) -> None:
+    """Do what is pending: v's move and the step along it, then the projection."""
+    for batch in batches:
+        moves: list[tuple[Any, Any, Options]] = []
+        for pending in batch.tensors.pending:
+            weight, along = number(pending[0]), number(pending[1])
+            moves.append((weight, along, batch.options.to_settle(batch.bounds, along)))
+        _move(batch, moves)
+        torch._foreach_zero_(batch.tensors.pending)
+
+
+def defer(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
+    """Leave v's move and the step along it to the next step."""
+    for batch in batches:
+        scope, o = batch.scopes[0], batch.options
+        left = torch.stack([1.0 - mix[scope], o.lr * o.hidden_scale * gain[scope]])
+        for pending in batch.tensors.pending:
+            pending.copy_(left)
+
+
+def _move(batch: Batch, moves: Sequence[tuple[Any, Any, Options]]) -> None:
+    """v and theta, with the weight of m_hat, the step along v and the options of each tensor."""
+    work = batch.open()
+    scratch = _Scratch(work.m[0].dtype)
+    for i, piece in _pieces(batch, work):
+        weight, along, o = moves[i]
+        m_hat, *buffers = scratch.like(piece.m)
+        torch.div(piece.m, piece.bias1, out=m_hat)
+        piece.v.lerp_(m_hat, weight.to(m_hat.dtype) if isinstance(weight, Tensor) else weight)
+        batch.keep_hidden(i, work)
+        _move_theta(piece, o, along, m_hat, *buffers)
 
 
 def _average(piece: Piece, o: Options, own: Tensor, dev_v: Tensor, q: Tensor) -> None:
     """m and s, with three buffers to work in."""
     theta, g, m, v, s, _, _ = piece
-    if o.maximize or o.coupled_decay or g.dtype != m.dtype:
+    factor = -o.factor if o.maximize else o.factor
+    if isinstance(factor, Tensor) or factor != 1.0 or o.coupled_decay or g.dtype != m.dtype:
         g = own.copy_(g)
-        if o.maximize:
-            g.neg_()
+        if isinstance(factor, Tensor) or factor != 1.0:
+            g.mul_(factor)
         if o.coupled_decay:
             g.add_(theta, alpha=o.coupled_decay)
 
-    m.lerp_(g, 1.0 - o.beta1)
+    # Not lerp: compiled by torch 2.13 it is wrong for 0-dim tensors.
+    m.mul_(o.beta1).add_(g, alpha=1.0 - o.beta1)
     s.mul_(o.beta2)
     if o.adam:
         s.addcmul_(g, g, value=1.0 - o.beta2)
@@ -93,34 +140,23 @@ def _dots(piece: Piece, d: Tensor, v: Tensor, m_hat: Tensor) -> list[Tensor]:
     return [d.dot(d), d.dot(v), m_hat.dot(m_hat), v.dot(v)]
 
 
-def _apply_piece(
-    piece: Piece,
-    o: Options,
-    weight: float | Tensor,
-    gain: float | Tensor,
-    m_hat: Tensor,
-    denominator: Tensor,
-    own: Tensor,
+def _move_theta(
+    piece: Piece, o: Options, along: float | Tensor, m_hat: Tensor, denominator: Tensor, own: Tensor
 ) -> None:
-    """v and theta, with three buffers to work in."""
-    theta, _, m, v, s, bias1, bias2 = piece
-    torch.div(m, bias1, out=m_hat)
-    v.lerp_(m_hat, weight.to(v.dtype) if isinstance(weight, Tensor) else weight)
-    torch.div(s, bias2, out=denominator).sqrt_().add_(o.eps)
-
+    """Both steps from m_hat, with two buffers to work in."""
+    theta, _, m, v, s, _, bias2 = piece
     moved = theta if theta.dtype == m.dtype else own.copy_(theta)
     if o.decay:
         moved.mul_(1.0 - o.lr * o.decay)
+    torch.div(s, bias2, out=denominator).sqrt_().add_(o.eps)
     if isinstance(o.lr, Tensor):
         moved.sub_(m_hat.div_(denominator).mul_(o.lr))
-    else:
+    elif o.lr:
         moved.addcdiv_(m_hat, denominator, value=-o.lr)
-    if o.hidden_scale:
-        scale = o.lr * o.hidden_scale * gain
-        if isinstance(scale, Tensor):
-            moved.sub_(torch.mul(v, scale, out=denominator))
-        else:
-            moved.add_(v, alpha=-scale)
+    if isinstance(along, Tensor):
+        moved.sub_(torch.mul(v, along, out=denominator))
+    elif along:
+        moved.add_(v, alpha=-along)
     if o.low is not None:
         moved.clamp_(o.low, o.high)
     if moved is not theta:
@@ -145,16 +181,19 @@ class _Scratch:
         return self._views
 
 
-def _pieces(batch: Batch) -> Iterator[Piece]:
-    """The tensors of a batch, the large ones cut to CHUNK elements."""
-    rows = zip(*batch.tensors[:5], *batch.bias_corrections(), strict=True)
-    for *tensors, bias1, bias2 in rows:
-        flat = _flat(tensors) if tensors[0].numel() > CHUNK else None
+def _pieces(batch: Batch, work: Work) -> Iterator[tuple[int, Piece]]:
+    """The tensors of a batch with their positions, the large ones cut to CHUNK elements."""
+    theta = batch.tensors.theta
+    g = batch.tensors.g or theta  # without gradients: never read
+    whole = batch.is_low_bit()  # it is stored a tensor at a time
+    rows = zip(theta, g, *work, *batch.bias_corrections(), strict=True)
+    for i, (*tensors, bias1, bias2) in enumerate(rows):
+        flat = None if whole or tensors[0].numel() <= CHUNK else _flat(tensors)
         if flat is None:
-            yield Piece._make((*tensors, bias1, bias2))
+            yield i, Piece._make((*tensors, bias1, bias2))
         else:
             for chunks in zip(*(x.split(CHUNK) for x in flat), strict=True):
-                yield Piece._make((*chunks, bias1, bias2))
+                yield i, Piece._make((*chunks, bias1, bias2))
 
 
 def _flat(tensors: list[Tensor]) -> list[Tensor] | None:

@@ -23,105 +23,37 @@
 
 enum { BLOCK = 16384, /* elements that one task takes */
        SUB = 1024,    /* elements that one pass over the first-level cache takes */
-       LANES = 4 };   /* doubles that are added side by side */
-enum type { F32, F64, BF16, F16, TYPES };
+       LANES = 4,     /* doubles that are added side by side */
+       STATE_BLOCK = 256 }; /* elements of 8-bit state that share a scale */
+enum { F32, F64, BF16, F16, I8, U8, TYPES };
 
 /* A param group's options, doubles first; mirrored in native.py. */
 typedef struct {
-    double lr, beta1, beta2, eps, gamma, decay, coupled_decay, hidden_scale, low, high, sign;
-    int64_t adam, bounded;
+    double lr, beta1, beta2, eps, gamma, decay, coupled_decay, hidden_scale, low, high, factor;
+    int64_t adam, bounded, has_bounds, seed;
 } group_t;
 
 /* One tensor; mirrored in native.py. */
 typedef struct {
     char *theta, *g, *m, *v, *s;
-    float *step;
-    int64_t n, scope;
+    float *step, *m_scales, *v_scales, *s_scales;
+    double *pending;
+    int64_t n, scope, index;
     int32_t theta_type, g_type, state_type, fits;
-    double inv1, inv2;
+    double inv1, inv2, inv1_before, weight, along; /* the last three: what is pending */
 } row_t;
 
 typedef double lanes_t __attribute__((vector_size(LANES * sizeof(double))));
 typedef float quad_t __attribute__((vector_size(LANES * sizeof(float))));
 
-/* ---- half precision ---- */
-
-INLINE float bits_to_float(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-INLINE uint32_t float_to_bits(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-INLINE float bf16_to_float(uint16_t h) { return bits_to_float((uint32_t)h << 16); }
-
-INLINE uint16_t float_to_bf16(float x) /* to nearest, ties to even */
-{
-    uint32_t bits = float_to_bits(x);
-    uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-    return (bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : (uint16_t)rounded;
-}
-
-INLINE float f16_to_float(uint16_t h)
-{
-    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, magnitude = h & 0x7fffu;
-    /* Normal numbers move the exponent's bias; subnormal ones are exact multiples of 2^-24. */
-    uint32_t normal = (magnitude << 13) + ((127u - 15u) << 23);
-    uint32_t special = (magnitude << 13) | 0x7f800000u;
-    uint32_t small = float_to_bits((float)magnitude * 0x1p-24f);
-    uint32_t bits = magnitude < 0x0400u ? small : magnitude < 0x7c00u ? normal : special;
-    return bits_to_float(sign | bits);
-}
-
-INLINE uint16_t float_to_f16(float x) /* to nearest, ties to even */
-{
-    uint32_t bits = float_to_bits(x), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
-    /* Adding 1/2 aligns a subnormal result's last bit with the float's, so the FPU rounds it. */
-    uint32_t small = float_to_bits(bits_to_float(magnitude) + 0.5f) - 0x3f000000u;
-    uint32_t normal = (magnitude - ((127u - 15u) << 23) + 0x0fffu + ((magnitude >> 13) & 1u)) >> 13;
-    uint32_t half = magnitude > 0x7f800000u   ? 0x7e00u
-                    : magnitude >= 0x477ff000u ? 0x7c00u
-                    : magnitude < 0x38800000u  ? small
-                                               : normal;
-    return (uint16_t)(sign | half);
-}
-
-INLINE const float *load(const char *from, enum type type, int64_t n, float *buffer)
-{
-    const uint16_t *half = (const uint16_t *)from;
-    if (type == F32) return (const float *)from;
-    if (type == BF16)
-        for (int64_t i = 0; i < n; i++) buffer[i] = bf16_to_float(half[i]);
-    else if (type == F16)
-        for (int64_t i = 0; i < n; i++) buffer[i] = f16_to_float(half[i]);
-    else
-        for (int64_t i = 0; i < n; i++) buffer[i] = (float)((const double *)from)[i];
-    return buffer;
-}
-
-INLINE void store(char *to, enum type type, int64_t n, const float *buffer)
-{
-    uint16_t *half = (uint16_t *)to;
-    if (type == BF16)
-        for (int64_t i = 0; i < n; i++) half[i] = float_to_bf16(buffer[i]);
-    else if (type == F16)
-        for (int64_t i = 0; i < n; i++) half[i] = float_to_f16(buffer[i]);
-}
-
-static const int64_t SIZE[TYPES] = {4, 8, 2, 2};
+#include "native_storage.h"
 
 /* ---- the kernel, compiled for each instruction set ---- */
 
 enum { BASELINE, AVX2, AVX512 };
-typedef void accumulate_fn(const row_t *, const group_t *, int64_t, int64_t, double *);
-typedef void apply_fn(const row_t *, const group_t *, int64_t, int64_t, double, double);
+typedef void first_fn(const row_t *, const group_t *, int, int64_t, int64_t, double *);
+typedef void second_fn(const row_t *, const group_t *, int64_t, int64_t, double, double);
+typedef double squares_fn(const row_t *, int64_t, int64_t);
 
 #define FOR(x) x##_baseline
 #define HAS_AVX2 0
@@ -159,18 +91,14 @@ typedef void apply_fn(const row_t *, const group_t *, int64_t, int64_t, double, 
 
 static int instruction_set = BASELINE;
 
-static accumulate_fn *const ACCUMULATE[] = {
-    accumulate_baseline,
 #if defined(__x86_64__)
-    accumulate_avx2, accumulate_avx512,
+#define TABLE(type, name) static type *const name[] = {name##_baseline, name##_avx2, name##_avx512}
+#else
+#define TABLE(type, name) static type *const name[] = {name##_baseline}
 #endif
-};
-static apply_fn *const APPLY[] = {
-    apply_baseline,
-#if defined(__x86_64__)
-    apply_avx2, apply_avx512,
-#endif
-};
+TABLE(first_fn, first);
+TABLE(second_fn, second);
+TABLE(squares_fn, squares);
 
 /* Use at most the given instruction set; returns the one that will be used. */
 EXPORT int hvadam_select(int wanted)
@@ -203,13 +131,16 @@ typedef struct {
 typedef int describe_fn(void *object, dl_tensor_t *out);
 typedef void clear_error_fn(void);
 
-enum { DL_CPU = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_COMPLEX = 5, MOST_DIMS = 16 };
+enum { DL_CPU = 1, DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_COMPLEX = 5,
+       MOST_DIMS = 16 };
 
 /* The type, and how many of it make one element: 2 for complex numbers, 0 if it is none of ours. */
 static int parts_of(const dl_tensor_t *t, int32_t *type)
 {
     int code = t->dtype.code, bits = t->dtype.bits;
     if (t->dtype.lanes != 1 || t->device.type != DL_CPU) return 0;
+    if (code == DL_INT && bits == 8) return *type = I8, 1;
+    if (code == DL_UINT && bits == 8) return *type = U8, 1;
     if (code == DL_BFLOAT && bits == 16) return *type = BF16, 1;
     if (code == DL_FLOAT && bits == 16) return *type = F16, 1;
     if (code == DL_FLOAT && bits == 32) return *type = F32, 1;
@@ -250,35 +181,59 @@ static int same_layout(const dl_tensor_t *a, const dl_tensor_t *b)
     return 1;
 }
 
-/* Fill a row from theta, g, m, v, s, step; returns whether the kernel can take it. */
+enum { THETA, G, M, V, S, STEP, M_SCALES, V_SCALES, S_SCALES, PENDING, COLUMNS };
+
+static void *start_of(const dl_tensor_t *t) { return (char *)t->data + t->byte_offset; }
+
+static int is_vector(const dl_tensor_t *t, int64_t size)
+{
+    return t->ndim == 1 && t->shape[0] == size && (size < 2 || !t->strides || t->strides[0] == 1);
+}
+
+/* Fill a row from its objects, NULL where there is none; returns whether the kernel can take it. */
 static int describe_row(void **objects, describe_fn *describe, clear_error_fn *clear_error,
                         row_t *row)
 {
-    enum { THETA, G, M, V, S, STEP, COLUMNS };
     dl_tensor_t t[COLUMNS];
-    int32_t type[COLUMNS];
-    int parts = 0;
+    int32_t type[COLUMNS] = {0};
+    int parts = 1;
     for (int i = 0; i < COLUMNS; i++) {
+        if (!objects[i]) continue;
         if (describe(objects[i], &t[i])) {
             clear_error();
             return 0;
         }
         int p = parts_of(&t[i], &type[i]);
-        if (p == 0 || (i == STEP ? p != 1 : i == THETA ? 0 : p != parts)) return 0;
         if (i == THETA) parts = p;
-        if (i != THETA && i != STEP && !same_layout(&t[i], &t[THETA])) return 0;
+        if (p == 0 || p != (i < STEP ? parts : 1)) return 0;
+        if (i < STEP && !same_layout(&t[i], &t[THETA])) return 0;
     }
     int64_t size = dense_size(&t[THETA]);
-    int32_t state = type[THETA] == F64 ? F64 : F32;
-    if (size < 0 || type[M] != state || type[V] != state || type[S] != state) return 0;
-    if (state == F64 && type[G] != F64) return 0;
+    if (size < 0 || type[THETA] >= I8 || type[G] >= I8) return 0;
+
+    int32_t full = type[THETA] == F64 ? F64 : F32, state = type[M];
+    int low_bit = state == BF16 || state == I8;
+    if (state != full && (!low_bit || full == F64 || parts != 1)) return 0;
+    if (type[V] != state || type[S] != (state == I8 ? U8 : state)) return 0;
+    if (full == F64 && type[G] != F64) return 0;
     if (type[STEP] != F32 || t[STEP].ndim != 0) return 0;
-    row->theta = (char *)t[THETA].data + t[THETA].byte_offset;
-    row->g = (char *)t[G].data + t[G].byte_offset;
-    row->m = (char *)t[M].data + t[M].byte_offset;
-    row->v = (char *)t[V].data + t[V].byte_offset;
-    row->s = (char *)t[S].data + t[S].byte_offset;
-    row->step = (float *)((char *)t[STEP].data + t[STEP].byte_offset);
+    for (int i = M_SCALES; i <= S_SCALES; i++) {
+        int64_t blocks = (size + STATE_BLOCK - 1) / STATE_BLOCK;
+        if ((objects[i] != NULL) != (state == I8)) return 0;
+        if (objects[i] && (type[i] != F32 || !is_vector(&t[i], blocks))) return 0;
+    }
+    if (objects[PENDING] && (type[PENDING] != F64 || !is_vector(&t[PENDING], 2))) return 0;
+
+    row->theta = start_of(&t[THETA]);
+    row->g = start_of(&t[G]);
+    row->m = start_of(&t[M]);
+    row->v = start_of(&t[V]);
+    row->s = start_of(&t[S]);
+    row->step = start_of(&t[STEP]);
+    row->m_scales = objects[M_SCALES] ? start_of(&t[M_SCALES]) : NULL;
+    row->v_scales = objects[V_SCALES] ? start_of(&t[V_SCALES]) : NULL;
+    row->s_scales = objects[S_SCALES] ? start_of(&t[S_SCALES]) : NULL;
+    row->pending = objects[PENDING] ? start_of(&t[PENDING]) : NULL;
     row->n = size * parts;
     row->theta_type = type[THETA];
     row->g_type = type[G];
@@ -286,22 +241,22 @@ static int describe_row(void **objects, describe_fn *describe, clear_error_fn *c
     return 1;
 }
 
-/* Describe `count` tensors, given as six columns of objects; returns how many the kernel can take.
- * The caller holds the interpreter's lock. */
-EXPORT int64_t hvadam_describe(int64_t count, void **columns[6], describe_fn *describe,
+/* Describe `count` tensors, given as columns of objects, NULL where a column is not in use; returns
+ * how many the kernel can take. The caller holds the interpreter's lock. */
+EXPORT int64_t hvadam_describe(int64_t count, void **columns[COLUMNS], describe_fn *describe,
                                clear_error_fn *clear_error, row_t *rows)
 {
     int64_t taken = 0;
     for (int64_t i = 0; i < count; i++) {
-        void *objects[6];
-        for (int column = 0; column < 6; column++) objects[column] = columns[column][i];
+        void *objects[COLUMNS];
+        for (int k = 0; k < COLUMNS; k++) objects[k] = columns[k] ? columns[k][i] : NULL;
         rows[i].fits = describe_row(objects, describe, clear_error, &rows[i]);
         taken += rows[i].fits;
     }
     return taken;
 }
 
-/* ---- the two passes ---- */
+/* ---- the passes ---- */
 
 typedef struct {
     int64_t row, start, n;
@@ -322,9 +277,35 @@ static task_t *cut(int64_t count, const row_t *rows, int64_t *tasks_out)
     return list;
 }
 
-/* Count the step of every tensor, update m and s, and add to dots[scope][4]. Returns 0, or -1 if
- * there is no memory, before anything changed. */
-EXPORT int hvadam_accumulate(int64_t count, row_t *rows, const group_t *o, double *dots, int threads)
+static double inverse_bias(double beta, double t) { return t > 0 ? 1.0 / (1.0 - pow(beta, t)) : 1.0; }
+
+/* Count the step of every tensor, and compute what follows from the count. */
+static void count_step(int64_t count, row_t *rows, const group_t *o)
+{
+    float t = -1;
+    double inv1 = 0, inv2 = 0, inv1_before = 0;
+    for (int64_t i = 0; i < count; i++) {
+        row_t *row = &rows[i];
+        *row->step += 1;
+        if (*row->step != t) { /* most tensors share one count */
+            t = *row->step;
+            inv1 = inverse_bias(o->beta1, t);
+            inv2 = inverse_bias(o->beta2, t);
+            inv1_before = inverse_bias(o->beta1, t - 1);
+        }
+        row->inv1 = inv1;
+        row->inv2 = inv2;
+        row->inv1_before = inv1_before;
+        row->weight = row->pending ? row->pending[0] : 0;
+        row->along = row->pending ? row->pending[1] : 0;
+    }
+}
+
+/* The first pass: count the step, update m and s, add to dots[scope][4]; the late step does first
+ * what is pending, and takes the adaptive step too. Returns 0, or -1 if there is no memory, before
+ * anything changed. */
+EXPORT int hvadam_first(int64_t count, row_t *rows, const group_t *o, int late, double *dots,
+                        int threads)
 {
     int64_t tasks;
     task_t *list = cut(count, rows, &tasks);
@@ -334,23 +315,11 @@ EXPORT int hvadam_accumulate(int64_t count, row_t *rows, const group_t *o, doubl
         free(partial);
         return -1;
     }
-    float t = -1;
-    double inv1 = 0, inv2 = 0;
-    for (int64_t i = 0; i < count; i++) {
-        *rows[i].step += 1;
-        if (*rows[i].step != t) { /* most tensors share one count */
-            t = *rows[i].step;
-            inv1 = 1.0 / (1.0 - pow(o->beta1, t));
-            inv2 = 1.0 / (1.0 - pow(o->beta2, t));
-        }
-        rows[i].inv1 = inv1;
-        rows[i].inv2 = inv2;
-    }
-    accumulate_fn *accumulate = ACCUMULATE[instruction_set];
+    count_step(count, rows, o);
+    first_fn *pass = first[instruction_set];
 #pragma omp parallel for schedule(dynamic, 4) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < tasks; i++) {
-        accumulate(&rows[list[i].row], o, list[i].start, list[i].n, partial[i]);
-    }
+    for (int64_t i = 0; i < tasks; i++)
+        pass(&rows[list[i].row], o, late, list[i].start, list[i].n, partial[i]);
     for (int64_t i = 0; i < tasks; i++)
         for (int k = 0; k < 4; k++) dots[rows[list[i].row].scope * 4 + k] += partial[i][k];
     free(list);
@@ -358,20 +327,51 @@ EXPORT int hvadam_accumulate(int64_t count, row_t *rows, const group_t *o, doubl
     return 0;
 }
 
-/* Move v and theta, with one mix and one gain per scope. */
-EXPORT int hvadam_apply(int64_t count, const row_t *rows, const group_t *o, const double *mix,
-                        const double *gain, int threads)
+/* The second pass: v and theta, with one mix and one gain per scope. */
+EXPORT int hvadam_second(int64_t count, const row_t *rows, const group_t *o, const double *mix_,
+                         const double *gain, int threads)
 {
     int64_t tasks;
     task_t *list = cut(count, rows, &tasks);
     if (!list) return -1;
-    apply_fn *apply = APPLY[instruction_set];
+    second_fn *pass = second[instruction_set];
 #pragma omp parallel for schedule(dynamic, 4) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < tasks; i++) {
         const row_t *row = &rows[list[i].row];
-        apply(row, o, list[i].start, list[i].n, 1.0 - mix[row->scope],
-              o->lr * o->hidden_scale * gain[row->scope]);
+        pass(row, o, list[i].start, list[i].n, 1.0 - mix_[row->scope],
+             o->lr * o->hidden_scale * gain[row->scope]);
     }
     free(list);
+    return 0;
+}
+
+/* Note what the late step leaves to the next one. */
+EXPORT void hvadam_defer(int64_t count, const row_t *rows, const group_t *o, const double *mix_,
+                         const double *gain)
+{
+    for (int64_t i = 0; i < count; i++) {
+        rows[i].pending[0] = 1.0 - mix_[rows[i].scope];
+        rows[i].pending[1] = o->lr * o->hidden_scale * gain[rows[i].scope];
+    }
+}
+
+/* Add the squares of the gradients to total. */
+EXPORT int hvadam_norm(int64_t count, const row_t *rows, double *total, int threads)
+{
+    int64_t tasks;
+    task_t *list = cut(count, rows, &tasks);
+    double *partial = calloc((size_t)tasks + 1, sizeof *partial);
+    if (!list || !partial) {
+        free(list);
+        free(partial);
+        return -1;
+    }
+    squares_fn *pass = squares[instruction_set];
+#pragma omp parallel for schedule(dynamic, 4) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < tasks; i++)
+        partial[i] = pass(&rows[list[i].row], list[i].start, list[i].n);
+    for (int64_t i = 0; i < tasks; i++) *total += partial[i];
+    free(list);
+    free(partial);
     return 0;
 }

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import increment_version
 
-from hvadam.torch.kernels.batch import Batch, Columns, Options
+from hvadam.torch.kernels.batch import Batch, Columns
 
 INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
 SMALL_WORK = 1 << 16  # elements: below, waking other threads costs more than it saves
@@ -25,19 +25,20 @@ SMALL_WORK = 1 << 16  # elements: below, waking other threads costs more than it
 # Mirrors of the structs in native.c.
 ROW = np.dtype(
     [(name, np.intp) for name in ("theta", "g", "m", "v", "s", "step")]
-    + [("n", np.int64), ("scope", np.int64)]
+    + [(name, np.intp) for name in ("m_scales", "v_scales", "s_scales", "pending")]
+    + [(name, np.int64) for name in ("n", "scope", "index")]
     + [(name, np.int32) for name in ("theta_type", "g_type", "state_type", "fits")]
-    + [("inv1", np.float64), ("inv2", np.float64)]
+    + [(name, np.float64) for name in ("inv1", "inv2", "inv1_before", "weight", "along")]
 )
 GROUP = np.dtype(
     [
         (name, np.float64)
         for name in (
             *("lr", "beta1", "beta2", "eps", "gamma", "decay", "coupled_decay", "hidden_scale"),
-            *("low", "high", "sign"),
+            *("low", "high", "factor"),
         )
     ]
-    + [("adam", np.int64), ("bounded", np.int64)]
+    + [(name, np.int64) for name in ("adam", "bounded", "has_bounds", "seed")]
 )
 
 
@@ -65,8 +66,15 @@ def describe(tensors: Columns, scopes: Sequence[int]) -> Table:
     count = len(tensors.theta)
     rows = np.zeros(count, ROW)
     rows["scope"] = scopes
-    objects = [np.fromiter(column, dtype=object, count=count) for column in tensors]
-    columns = (ctypes.c_void_p * 6)(*(column.ctypes.data for column in objects))
+    if tensors.index:
+        rows["index"] = tensors.index
+    objects = [
+        np.fromiter(column, dtype=object, count=count) if column else None
+        for column in tensors[:10]
+    ]
+    columns = (ctypes.c_void_p * 10)(
+        *(None if column is None else column.ctypes.data for column in objects)
+    )
     taken = library.describe(
         count, columns, library.exchange, library.clear_error, rows.ctypes.data
     )
@@ -78,51 +86,76 @@ def describe(tensors: Columns, scopes: Sequence[int]) -> Table:
     return Table(rows[fits], np.flatnonzero(fits).tolist(), np.flatnonzero(~fits).tolist())
 
 
+def norm(batches: Sequence[Batch], total: Tensor) -> None:
+    """Add the squares of the gradients."""
+    own = torch.zeros((), dtype=torch.float64)
+    for batch in batches:
+        rows = batch.table.rows
+        _check(_library().norm(len(rows), rows.ctypes.data, own.data_ptr(), _threads(rows)))
+    total += own.to(total.device)
+
+
 def accumulate(batches: Sequence[Batch], dots: Tensor) -> None:
     """Count the step, update m and s, add the four dots of each scope."""
-    own = torch.zeros_like(dots, device="cpu")
-    for tensors, _, options, table in batches:
-        rows = table.rows
-        _check(
-            _library().accumulate(
-                len(rows),
-                rows.ctypes.data,
-                _group(options).ctypes.data,
-                own.data_ptr(),
-                _threads(rows),
-            )
-        )
-        increment_version([*tensors.m, *tensors.s, *tensors.step])
-    dots += own.to(dots.device)
+    _first(batches, dots, late=False)
 
 
 def apply(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
     """Move v to mix v + (1 - mix) m_hat and theta by both steps."""
     mix, gain = mix.cpu(), gain.cpu()
-    for tensors, _, options, table in batches:
-        rows = table.rows
+    for batch in batches:
+        rows = batch.table.rows
         _check(
-            _library().apply(
-                len(rows),
-                rows.ctypes.data,
-                _group(options).ctypes.data,
-                mix.data_ptr(),
-                gain.data_ptr(),
-                _threads(rows),
+            _library().second(
+                *(len(rows), rows.ctypes.data, _group(batch).ctypes.data),
+                *(mix.data_ptr(), gain.data_ptr(), _threads(rows)),
             )
         )
-        increment_version([*tensors.theta, *tensors.v])
+        increment_version([*batch.tensors.theta, *batch.tensors.v, *batch.tensors.v_scales])
 
 
-def _group(o: Options) -> np.ndarray:
-    bounded = o.low is not None
+def sweep(batches: Sequence[Batch], dots: Tensor) -> None:
+    """The late step: do what is pending, then accumulate, then the adaptive step."""
+    _first(batches, dots, late=True)
+    for batch in batches:
+        increment_version([*batch.tensors.theta, *batch.tensors.v, *batch.tensors.v_scales])
+
+
+def defer(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
+    """Leave v's move and the step along it to the next step."""
+    mix, gain = mix.cpu(), gain.cpu()
+    for batch in batches:
+        rows = batch.table.rows
+        _library().defer(
+            *(len(rows), rows.ctypes.data, _group(batch).ctypes.data),
+            *(mix.data_ptr(), gain.data_ptr()),
+        )
+        increment_version(batch.tensors.pending)
+
+
+def _first(batches: Sequence[Batch], dots: Tensor, late: bool) -> None:
+    own = torch.zeros_like(dots, device="cpu")
+    for batch in batches:
+        rows = batch.table.rows
+        _check(
+            _library().first(
+                *(len(rows), rows.ctypes.data, _group(batch).ctypes.data),
+                *(late, own.data_ptr(), _threads(rows)),
+            )
+        )
+        x = batch.tensors
+        increment_version([*x.m, *x.s, *x.step, *x.m_scales, *x.s_scales])
+    dots += own.to(dots.device)
+
+
+def _group(batch: Batch) -> np.ndarray:
+    o = batch.options
+    low, high = batch.bounds or (0.0, 0.0)
     return np.array(
         (
             *(o.lr, o.beta1, o.beta2, o.eps, o.gamma, o.decay, o.coupled_decay, o.hidden_scale),
-            *((o.low, o.high) if bounded else (0.0, 0.0)),
-            -1.0 if o.maximize else 1.0,
-            o.adam,
-            bounded,
+            *(low, high, -o.factor if o.maximize else o.factor),
+            *(o.adam, o.low is not None, batch.bounds is not None, o.seed),
         ),
         GROUP,
     )
@@ -141,8 +174,10 @@ class _Library(NamedTuple):
     reason: str | None  # why there is none
     instruction_set: str = ""
     describe: Any = None
-    accumulate: Any = None
-    apply: Any = None
+    norm: Any = None
+    first: Any = None
+    second: Any = None
+    defer: Any = None
     exchange: int = 0  # torch's function that describes a tensor, and the one that clears errors
     clear_error: int = 0
 
@@ -170,14 +205,19 @@ def _library() -> _Library:
     pointer, size, flag = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
     locked.hvadam_describe.argtypes = [size, pointer, pointer, pointer, pointer]
     locked.hvadam_describe.restype = size
-    passes.hvadam_accumulate.argtypes = [size, pointer, pointer, pointer, flag]
-    passes.hvadam_apply.argtypes = [size, pointer, pointer, pointer, pointer, flag]
+    passes.hvadam_norm.argtypes = [size, pointer, pointer, flag]
+    passes.hvadam_first.argtypes = [size, pointer, pointer, flag, pointer, flag]
+    passes.hvadam_second.argtypes = [size, pointer, pointer, pointer, pointer, flag]
+    passes.hvadam_defer.argtypes = [size, pointer, pointer, pointer, pointer]
+    passes.hvadam_defer.restype = None
     return _Library(
         None,
         INSTRUCTION_SETS[passes.hvadam_select(len(INSTRUCTION_SETS))],
         locked.hvadam_describe,
-        passes.hvadam_accumulate,
-        passes.hvadam_apply,
+        passes.hvadam_norm,
+        passes.hvadam_first,
+        passes.hvadam_second,
+        passes.hvadam_defer,
         _exchange_function(capsule),
         ctypes.cast(ctypes.pythonapi.PyErr_Clear, pointer).value or 0,
     )

@@ -4,6 +4,9 @@
  * (-ffp-contract=off): they give the same bits.
  */
 
+typedef float FOR(float8_t) __attribute__((vector_size(32)));
+typedef double FOR(double4_t) __attribute__((vector_size(32)));
+
 INLINE lanes_t FOR(widen)(quad_t x)
 {
 #if HAS_AVX2
@@ -13,66 +16,195 @@ INLINE lanes_t FOR(widen)(quad_t x)
 #endif
 }
 
+INLINE FOR(float8_t) FOR(float_root)(FOR(float8_t) x)
+{
+#if HAS_AVX2
+    return (FOR(float8_t))_mm256_sqrt_ps((__m256)x);
+#else
+    for (int lane = 0; lane < 8; lane++) x[lane] = __builtin_sqrtf(x[lane]);
+    return x;
+#endif
+}
+
+INLINE FOR(double4_t) FOR(double_root)(FOR(double4_t) x)
+{
+#if HAS_AVX2
+    return (FOR(double4_t))_mm256_sqrt_pd((__m256d)x);
+#else
+    for (int lane = 0; lane < 4; lane++) x[lane] = __builtin_sqrt(x[lane]);
+    return x;
+#endif
+}
+
 #define REAL float
 #define NAME(x) FOR(float_##x)
 #define SQRT __builtin_sqrtf
+#define ROOT FOR(float_root)
 #define WIDEN FOR(widen)
 #include "native_core.h"
 #undef REAL
 #undef NAME
 #undef SQRT
+#undef ROOT
 #undef WIDEN
 
 #define REAL double
 #define NAME(x) FOR(double_##x)
 #define SQRT __builtin_sqrt
+#define ROOT FOR(double_root)
 #define WIDEN
 #include "native_core.h"
 #undef REAL
 #undef NAME
 #undef SQRT
+#undef ROOT
 #undef WIDEN
 
-static void FOR(accumulate)(const row_t *row, const group_t *o, int64_t start, int64_t n,
-                             double *dots)
+/* Low-bit state of one part, in full. */
+INLINE void FOR(decode)(const row_t *row, int64_t at, int64_t n, float *m, float *v, float *s)
 {
-    float theta_buffer[SUB], g_buffer[SUB];
+    if (row->state_type == BF16) {
+        bf16_decode(n, (const uint16_t *)row->m + at, m);
+        bf16_decode(n, (const uint16_t *)row->v + at, v);
+        bf16_decode(n, (const uint16_t *)row->s + at, s);
+    } else {
+        i8_decode(n, (const int8_t *)row->m + at, row->m_scales + at / STATE_BLOCK, m);
+        i8_decode(n, (const int8_t *)row->v + at, row->v_scales + at / STATE_BLOCK, v);
+        u8_decode(n, (const uint8_t *)row->s + at, row->s_scales + at / STATE_BLOCK, s);
+    }
+}
+
+INLINE void FOR(keep_average)(const row_t *row, uint32_t key, int64_t at, int64_t n, float *m,
+                              float *s)
+{
+    if (row->state_type == BF16) {
+        bf16_encode(n, m, (uint16_t *)row->m + at, key, (uint32_t)at, 0);
+        bf16_encode(n, s, (uint16_t *)row->s + at, key, (uint32_t)at, 16);
+    } else {
+        i8_encode(n, m, (int8_t *)row->m + at, row->m_scales + at / STATE_BLOCK, key, (uint32_t)at);
+        u8_encode(n, s, (uint8_t *)row->s + at, row->s_scales + at / STATE_BLOCK, key, (uint32_t)at);
+    }
+}
+
+INLINE void FOR(keep_hidden)(const row_t *row, uint32_t key, int64_t at, int64_t n, float *v)
+{
+    if (row->state_type == BF16)
+        bf16_encode(n, v, (uint16_t *)row->v + at, key, (uint32_t)at, 0);
+    else
+        i8_encode(n, v, (int8_t *)row->v + at, row->v_scales + at / STATE_BLOCK, key, (uint32_t)at);
+}
+
+/* The first pass over one part of a tensor with low-bit state. */
+INLINE void FOR(low_bit_first)(const row_t *row, const group_t *o, int late, int64_t at, int64_t n,
+                               double *dots)
+{
+    float m[SUB], v[SUB], s[SUB], g_buffer[SUB], theta_buffer[SUB];
+    FOR(float_constants_t) c = FOR(float_constants)(row, o);
+    uint32_t step = (uint32_t)*row->step, seed = (uint32_t)o->seed, index = (uint32_t)row->index;
+    char *memory = row->theta + at * SIZE[row->theta_type];
+    const float *g = load(row->g + at * SIZE[row->g_type], row->g_type, n, g_buffer);
+    float *theta = theta_buffer;
+    if (o->coupled_decay != 0 || late)
+        theta = (float *)load(memory, row->theta_type, n, theta_buffer);
+    FOR(decode)(row, at, n, m, v, s);
+    if (late) {
+        FOR(float_move_hidden)(n, m, v, c.inv1_before, c.weight);
+        FOR(keep_hidden)(row, key_of(seed, index, step - 1, 1), at, n, v);
+        FOR(float_settle)(n, theta, v, c);
+    }
+    double unused[4];
+    FOR(float_first_pass)(n, theta, g, m, v, s, c, o->adam != 0, o->coupled_decay != 0, 0, unused);
+    FOR(keep_average)(row, key_of(seed, index, step, 0), at, n, m, s);
+    FOR(float_dots)(n, m, v, c.inv1, dots);
+    if (late) {
+        FOR(float_second_pass)(n, theta, m, v, s, c, 0.0f, 0.0f);
+        store(memory, row->theta_type, n, theta);
+    }
+}
+
+/* m and s of one block, and its dots; for the late step the rest of it too. */
+static void FOR(first)(const row_t *row, const group_t *o, int late, int64_t start, int64_t n,
+                       double *dots)
+{
+    const int adam = o->adam != 0, coupled = o->coupled_decay != 0;
     for (int64_t i = start, end = start + n; i < end; i += SUB) {
         int64_t part = end - i < SUB ? end - i : SUB;
         if (row->state_type == F64) {
-            double *m = (double *)row->m + i;
-            const double *v = (const double *)row->v + i;
-            FOR(double_accumulate)(part, (const double *)row->theta + i, (const double *)row->g + i, m, v,
-                              (double *)row->s + i, o, row->inv1, dots);
+            FOR(double_first_pass)
+            (part, (double *)row->theta + i, (const double *)row->g + i, (double *)row->m + i,
+             (double *)row->v + i, (double *)row->s + i, FOR(double_constants)(row, o), adam,
+             coupled, late, dots);
+        } else if (row->state_type != F32) {
+            FOR(low_bit_first)(row, o, late, i, part, dots);
         } else {
-            float *m = (float *)row->m + i;
-            const float *v = (const float *)row->v + i;
+            float theta_buffer[SUB], g_buffer[SUB];
+            char *memory = row->theta + i * SIZE[row->theta_type];
             const float *g = load(row->g + i * SIZE[row->g_type], row->g_type, part, g_buffer);
-            const float *theta = g;
-            if (o->coupled_decay != 0)
-                theta = load(row->theta + i * SIZE[row->theta_type], row->theta_type, part,
-                             theta_buffer);
-            FOR(float_accumulate)(part, theta, g, m, v, (float *)row->s + i, o, row->inv1, dots);
+            float *theta = theta_buffer;
+            if (coupled || late) theta = (float *)load(memory, row->theta_type, part, theta_buffer);
+            FOR(float_first_pass)
+            (part, theta, g, (float *)row->m + i, (float *)row->v + i, (float *)row->s + i,
+             FOR(float_constants)(row, o), adam, coupled, late, dots);
+            if (late) store(memory, row->theta_type, part, theta);
         }
     }
 }
 
-static void FOR(apply)(const row_t *row, const group_t *o, int64_t start, int64_t n, double weight,
-                        double hidden)
+/* v and theta of one block. */
+static void FOR(second)(const row_t *row, const group_t *o, int64_t start, int64_t n, double weight,
+                        double along)
 {
-    float buffer[SUB];
     for (int64_t i = start, end = start + n; i < end; i += SUB) {
         int64_t part = end - i < SUB ? end - i : SUB;
         if (row->state_type == F64) {
-            FOR(double_move)(part, (double *)row->theta + i, (const double *)row->m + i,
-                        (double *)row->v + i, (const double *)row->s + i, row->inv1, row->inv2,
-                        weight, hidden, o);
-        } else {
-            char *memory = row->theta + i * SIZE[row->theta_type];
-            float *theta = (float *)load(memory, row->theta_type, part, buffer);
-            FOR(float_move)(part, theta, (const float *)row->m + i, (float *)row->v + i,
-                       (const float *)row->s + i, row->inv1, row->inv2, weight, hidden, o);
-            store(memory, row->theta_type, part, theta);
+            FOR(double_second_pass)
+            (part, (double *)row->theta + i, (const double *)row->m + i, (double *)row->v + i,
+             (const double *)row->s + i, FOR(double_constants)(row, o), weight, along);
+            continue;
         }
+        float buffer[SUB];
+        FOR(float_constants_t) c = FOR(float_constants)(row, o);
+        char *memory = row->theta + i * SIZE[row->theta_type];
+        float *theta = (float *)load(memory, row->theta_type, part, buffer);
+        if (row->state_type == F32) {
+            FOR(float_second_pass)
+            (part, theta, (const float *)row->m + i, (float *)row->v + i, (const float *)row->s + i,
+             c, (float)weight, (float)along);
+        } else {
+            float m[SUB], v[SUB], s[SUB];
+            uint32_t key =
+                key_of((uint32_t)o->seed, (uint32_t)row->index, (uint32_t)*row->step, 1);
+            FOR(decode)(row, i, part, m, v, s);
+            FOR(float_move_hidden)(part, m, v, c.inv1, (float)weight);
+            FOR(keep_hidden)(row, key, i, part, v);
+            FOR(float_second_pass)(part, theta, m, v, s, c, 0.0f, (float)along);
+        }
+        store(memory, row->theta_type, part, theta);
     }
+}
+
+/* The sum of squares of one block of gradients. */
+static double FOR(squares)(const row_t *row, int64_t start, int64_t n)
+{
+    lanes_t sum = {0};
+    double total = 0;
+    for (int64_t i = start, end = start + n; i < end; i += SUB) {
+        int64_t part = end - i < SUB ? end - i : SUB, k = 0;
+        float buffer[SUB];
+        if (row->g_type == F64) {
+            const double *g = (const double *)row->g + i;
+            for (; k < part; k++) total += g[k] * g[k];
+            continue;
+        }
+        const float *g = load(row->g + i * SIZE[row->g_type], row->g_type, part, buffer);
+        for (; k + LANES <= part; k += LANES) {
+            quad_t x;
+            memcpy(&x, g + k, sizeof x);
+            lanes_t wide = FOR(widen)(x);
+            sum += wide * wide;
+        }
+        for (; k < part; k++) total += (double)g[k] * (double)g[k];
+    }
+    for (int lane = 0; lane < LANES; lane++) total += sum[lane];
+    return total;
 }

@@ -8,6 +8,39 @@ enum { NAME(WIDTH) = 32 / sizeof(REAL) }; /* elements in a vector */
 typedef REAL NAME(vector_t) __attribute__((vector_size(32)));
 typedef REAL NAME(part_t) __attribute__((vector_size(LANES * sizeof(REAL))));
 
+/* What the passes read of a tensor and its options; a copy of its own, which no store can change. */
+typedef struct {
+    REAL one_beta1, beta2, one_beta2, eps, gamma, factor, coupled_decay, inv1, inv2;
+    REAL lr, keep, low, high;     /* the adaptive step */
+    REAL inv1_before, weight, along; /* what is pending */
+    int bounded, has_bounds;
+} NAME(constants_t);
+
+INLINE NAME(constants_t) NAME(constants)(const row_t *row, const group_t *o)
+{
+    NAME(constants_t) c = {
+        .one_beta1 = (REAL)(1.0 - o->beta1),
+        .beta2 = (REAL)o->beta2,
+        .one_beta2 = (REAL)(1.0 - o->beta2),
+        .eps = (REAL)o->eps,
+        .gamma = (REAL)o->gamma,
+        .factor = (REAL)o->factor,
+        .coupled_decay = (REAL)o->coupled_decay,
+        .inv1 = (REAL)row->inv1,
+        .inv2 = (REAL)row->inv2,
+        .lr = (REAL)o->lr,
+        .keep = (REAL)(1.0 - o->lr * o->decay),
+        .low = (REAL)o->low,
+        .high = (REAL)o->high,
+        .inv1_before = (REAL)row->inv1_before,
+        .weight = (REAL)row->weight,
+        .along = (REAL)row->along,
+        .bounded = o->bounded != 0,
+        .has_bounds = o->has_bounds && row->along != 0, /* what does not move is not projected */
+    };
+    return c;
+}
+
 /* The dots of one vector, added lane by lane in double. The difference is taken in double too:
  * rounded to float it would cost half the cosine's digits where v and m_hat are nearly parallel. */
 INLINE void NAME(dot)(const NAME(vector_t) *m_hat, const NAME(vector_t) *v, lanes_t sums[][4])
@@ -25,14 +58,27 @@ INLINE void NAME(dot)(const NAME(vector_t) *m_hat, const NAME(vector_t) *v, lane
     }
 }
 
-/* What the first pass reads of the options; a copy of its own, which no store can change. */
-typedef struct {
-    REAL one_beta1, beta2, one_beta2, eps, gamma, sign, decay, inv1;
-} NAME(constants_t);
+INLINE void NAME(fold)(lanes_t sums[][4], double *dots)
+{
+    for (int k = 0; k < 4; k++) {
+        lanes_t both = sums[0][k] + sums[1][k];
+        for (int lane = 0; lane < LANES; lane++) dots[k] += both[lane];
+    }
+}
 
-/* m and s of one vector from g, and the dots. */
-INLINE void NAME(accumulate_vector)(const REAL *theta, const REAL *g, REAL *m, const REAL *v,
-                                    REAL *s, NAME(constants_t) c, int adam, int coupled,
+INLINE void NAME(clamp)(NAME(vector_t) *x, REAL low, REAL high) /* NaN passes, as in torch.clamp */
+{
+    for (int lane = 0; lane < NAME(WIDTH); lane++) {
+        REAL y = (*x)[lane];
+        y = y < low ? low : y;
+        (*x)[lane] = y > high ? high : y;
+    }
+}
+
+/* One vector of the first pass: m and s from g, and the dots. The late step does before what is
+ * pending, and after it the adaptive step. */
+INLINE void NAME(first_pass_vector)(REAL *theta, const REAL *g, REAL *m, REAL *v, REAL *s,
+                                    const NAME(constants_t) *c, int adam, int coupled, int late,
                                     lanes_t sums[][4])
 {
     NAME(vector_t) x, m_, v_, s_, theta_;
@@ -40,38 +86,42 @@ INLINE void NAME(accumulate_vector)(const REAL *theta, const REAL *g, REAL *m, c
     memcpy(&m_, m, sizeof m_);
     memcpy(&v_, v, sizeof v_);
     memcpy(&s_, s, sizeof s_);
-    x *= c.sign;
-    if (coupled) {
-        memcpy(&theta_, theta, sizeof theta_);
-        x += c.decay * theta_;
+    if (coupled || late) memcpy(&theta_, theta, sizeof theta_);
+    if (late) {
+        v_ += c->weight * (m_ * c->inv1_before - v_);
+        theta_ -= c->along * v_;
+        if (c->has_bounds) NAME(clamp)(&theta_, c->low, c->high);
+        memcpy(v, &v_, sizeof v_);
     }
-    m_ += c.one_beta1 * (x - m_);
+    x *= c->factor;
+    if (coupled) x += c->coupled_decay * theta_;
+    m_ += c->one_beta1 * (x - m_);
     if (adam) {
-        s_ = c.beta2 * s_ + c.one_beta2 * x * x;
+        s_ = c->beta2 * s_ + c->one_beta2 * x * x;
     } else {
         NAME(vector_t) dev_v = (x - v_) * (x - v_), dev_m = (x - m_) * (x - m_);
-        NAME(vector_t) ratio = dev_v / (dev_m + c.gamma * dev_v + c.eps);
-        s_ = c.beta2 * s_ + c.one_beta2 * (ratio * dev_v) + c.eps;
+        NAME(vector_t) ratio = dev_v / (dev_m + c->gamma * dev_v + c->eps);
+        s_ = c->beta2 * s_ + c->one_beta2 * (ratio * dev_v) + c->eps;
     }
     memcpy(m, &m_, sizeof m_);
     memcpy(s, &s_, sizeof s_);
-    m_ *= c.inv1;
+    m_ *= c->inv1;
+    if (late) {
+        theta_ = theta_ * c->keep - c->lr * (m_ / (ROOT(s_ * c->inv2) + c->eps));
+        if (c->bounded) NAME(clamp)(&theta_, c->low, c->high);
+        memcpy(theta, &theta_, sizeof theta_);
+    }
     NAME(dot)(&m_, &v_, sums);
 }
 
-INLINE void NAME(accumulate_as)(int64_t n, const REAL *theta, const REAL *g, REAL *m, const REAL *v,
-                                REAL *s, const group_t *o, double inv1, int adam, int coupled,
-                                double *dots)
+INLINE void NAME(first_pass_as)(int64_t n, REAL *theta, const REAL *g, REAL *m, REAL *v, REAL *s,
+                                NAME(constants_t) c, int adam, int coupled, int late, double *dots)
 {
     enum { WIDTH = NAME(WIDTH) };
-    const NAME(constants_t) c = {
-        (REAL)(1.0 - o->beta1), (REAL)o->beta2, (REAL)(1.0 - o->beta2), (REAL)o->eps,
-        (REAL)o->gamma,         (REAL)o->sign,  (REAL)o->coupled_decay, (REAL)inv1,
-    };
     lanes_t sums[2][4] = {{{0}}};
     int64_t i = 0;
     for (; i + WIDTH <= n; i += WIDTH)
-        NAME(accumulate_vector)(theta + i, g + i, m + i, v + i, s + i, c, adam, coupled, sums);
+        NAME(first_pass_vector)(theta + i, g + i, m + i, v + i, s + i, &c, adam, coupled, late, sums);
     if (i < n) { /* the rest, padded with zeros, which stay zero and add nothing */
         REAL rest[5][WIDTH] = {{0}};
         size_t size = (size_t)(n - i) * sizeof(REAL);
@@ -80,50 +130,85 @@ INLINE void NAME(accumulate_as)(int64_t n, const REAL *theta, const REAL *g, REA
         memcpy(rest[2], m + i, size);
         memcpy(rest[3], v + i, size);
         memcpy(rest[4], s + i, size);
-        NAME(accumulate_vector)(rest[0], rest[1], rest[2], rest[3], rest[4], c, adam, coupled,
+        NAME(first_pass_vector)(rest[0], rest[1], rest[2], rest[3], rest[4], &c, adam, coupled, late,
                                 sums);
+        if (late) memcpy(theta + i, rest[0], size);
         memcpy(m + i, rest[2], size);
+        if (late) memcpy(v + i, rest[3], size);
         memcpy(s + i, rest[4], size);
     }
-    for (int k = 0; k < 4; k++) {
-        lanes_t both = sums[0][k] + sums[1][k];
-        for (int lane = 0; lane < LANES; lane++) dots[k] += both[lane];
-    }
+    NAME(fold)(sums, dots);
 }
 
 /* m and s from g; adds |v-m_hat|^2, <v-m_hat,v>, |m_hat|^2, |v|^2 to dots. */
-INLINE void NAME(accumulate)(int64_t n, const REAL *theta, const REAL *g, REAL *m, const REAL *v,
-                             REAL *s, const group_t *o, double inv1, double *dots)
+INLINE void NAME(first_pass)(int64_t n, REAL *theta, const REAL *g, REAL *m, REAL *v, REAL *s,
+                             NAME(constants_t) c, int adam, int coupled, int late, double *dots)
 {
-    if (o->adam)
-        NAME(accumulate_as)(n, theta, g, m, v, s, o, inv1, 1, o->coupled_decay != 0, dots);
-    else if (o->coupled_decay != 0)
-        NAME(accumulate_as)(n, theta, g, m, v, s, o, inv1, 0, 1, dots);
+    if (late)
+        NAME(first_pass_as)(n, theta, g, m, v, s, c, adam, coupled, 1, dots);
+    else if (adam)
+        NAME(first_pass_as)(n, theta, g, m, v, s, c, 1, coupled, 0, dots);
+    else if (coupled)
+        NAME(first_pass_as)(n, theta, g, m, v, s, c, 0, 1, 0, dots);
     else
-        NAME(accumulate_as)(n, theta, g, m, v, s, o, inv1, 0, 0, dots);
+        NAME(first_pass_as)(n, theta, g, m, v, s, c, 0, 0, 0, dots);
 }
 
-/* v += weight (m_hat - v); theta = keep theta - lr m_hat / (sqrt(s_hat) + eps) - hidden v. */
-INLINE void NAME(move)(int64_t n, REAL *restrict theta, const REAL *restrict m, REAL *restrict v,
-                       const REAL *restrict s, double inv1_, double inv2_, double weight_,
-                       double hidden_, const group_t *o)
+/* The dots alone, for state that was rounded after its update. */
+INLINE void NAME(dots)(int64_t n, const REAL *m, const REAL *v, REAL inv1, double *dots)
 {
-    const REAL inv1 = (REAL)inv1_, inv2 = (REAL)inv2_, weight = (REAL)weight_;
-    const REAL hidden = (REAL)hidden_, lr = (REAL)o->lr, eps = (REAL)o->eps;
-    const REAL keep = (REAL)(1.0 - o->lr * o->decay), low = (REAL)o->low, high = (REAL)o->high;
+    enum { WIDTH = NAME(WIDTH) };
+    lanes_t sums[2][4] = {{{0}}};
+    for (int64_t i = 0; i < n; i += WIDTH) {
+        NAME(vector_t) m_ = {0}, v_ = {0};
+        size_t size = (size_t)(n - i < WIDTH ? n - i : WIDTH) * sizeof(REAL);
+        memcpy(&m_, m + i, size);
+        memcpy(&v_, v + i, size);
+        m_ *= inv1;
+        NAME(dot)(&m_, &v_, sums);
+    }
+    NAME(fold)(sums, dots);
+}
 
+/* v += weight (m_hat - v). */
+INLINE void NAME(move_hidden)(int64_t n, const REAL *restrict m, REAL *restrict v, REAL inv1,
+                              REAL weight)
+{
+    for (int64_t i = 0; i < n; i++) v[i] += weight * (m[i] * inv1 - v[i]);
+}
+
+/* v += weight (m_hat - v); theta = keep theta - lr m_hat / (sqrt(s_hat) + eps) - along v. */
+INLINE void NAME(second_pass)(int64_t n, REAL *restrict theta, const REAL *restrict m,
+                              REAL *restrict v, const REAL *restrict s, NAME(constants_t) c,
+                              REAL weight, REAL along)
+{
+    const REAL inv1 = c.inv1, inv2 = c.inv2, keep = c.keep, lr = c.lr, eps = c.eps;
     for (int64_t i = 0; i < n; i++) {
         REAL m_hat = m[i] * inv1;
         REAL v_new = v[i] + weight * (m_hat - v[i]);
-        REAL x = theta[i] * keep - lr * (m_hat / (SQRT(s[i] * inv2) + eps)) - hidden * v_new;
+        REAL x = theta[i] * keep - lr * (m_hat / (SQRT(s[i] * inv2) + eps)) - along * v_new;
         v[i] = v_new;
         theta[i] = x;
     }
-    if (o->bounded) {
-        for (int64_t i = 0; i < n; i++) { /* NaN passes through, as in torch.clamp */
+    if (c.bounded) {
+        for (int64_t i = 0; i < n; i++) { /* NaN passes, as in torch.clamp */
             REAL x = theta[i];
-            x = x < low ? low : x;
-            theta[i] = x > high ? high : x;
+            x = x < c.low ? c.low : x;
+            theta[i] = x > c.high ? c.high : x;
+        }
+    }
+}
+
+/* The pending step along v, which moved already, and the projection. */
+INLINE void NAME(settle)(int64_t n, REAL *restrict theta, const REAL *restrict v,
+                         NAME(constants_t) c)
+{
+    for (int64_t i = 0; i < n; i++) theta[i] -= c.along * v[i];
+    if (c.has_bounds) {
+        for (int64_t i = 0; i < n; i++) {
+            REAL x = theta[i];
+            x = x < c.low ? c.low : x;
+            theta[i] = x > c.high ? c.high : x;
         }
     }
 }
