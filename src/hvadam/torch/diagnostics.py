@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from hvadam.core.scalars import FIELDS
+from hvadam.torch.kernels import storage
 from hvadam.torch.kernels.batch import Options
 
 if TYPE_CHECKING:
@@ -65,15 +66,27 @@ def _scopes(
 
 
 def _update_parts(o: Options, state: dict[str, Any], gain: float) -> tuple[float, float]:
-    """Norms of lr m_hat / (sqrt(s_hat) + eps) and of lr hidden_scale gain v."""
+    """Norms of lr m_hat / (sqrt(s_hat) + eps) and of lr hidden_scale gain v.
+
+    Under hidden_step="late" the second one is what the step left pending.
+    """
     t = float(state["step"])
-    m, v, s = (
-        torch.view_as_real(x) if x.is_complex() else x
-        for x in (state["exp_avg"], state["hidden"], state["exp_avg_var"])
-    )
-    adaptive = m / (1.0 - o.beta1**t) / ((s / (1.0 - o.beta2**t)).sqrt() + o.eps)
+    m, v, s = (_in_full(state, key) for key in ("exp_avg", "hidden", "exp_avg_var"))
+    m_hat = m / (1.0 - o.beta1**t)
+    adaptive = m_hat / ((s / (1.0 - o.beta2**t)).sqrt() + o.eps)
     lr = float(o.lr)
+    along = lr * o.hidden_scale * gain
+    if "pending" in state:
+        weight, along = state["pending"].tolist()
+        v = v + weight * (m_hat - v)
     return (
         lr * torch.linalg.vector_norm(adaptive, dtype=torch.float64).item(),
-        lr * o.hidden_scale * gain * torch.linalg.vector_norm(v, dtype=torch.float64).item(),
+        along * torch.linalg.vector_norm(v, dtype=torch.float64).item(),
     )
+
+
+def _in_full(state: dict[str, Any], key: str) -> Tensor:
+    x = state[key]
+    if x.dtype in (torch.bfloat16, torch.int8, torch.uint8):
+        return storage.decode(x, state.get(storage.SCALES[key]))
+    return torch.view_as_real(x) if x.is_complex() else x

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
 from hvadam.torch.kernels import storage
+
+Tensors: TypeAlias = list[Tensor] | tuple[Tensor, ...]
 
 
 class Options(NamedTuple):
@@ -71,22 +73,23 @@ class Columns(NamedTuple):
     v: list[Tensor]
     s: list[Tensor]
     step: list[Tensor]
-    m_scales: Sequence[Tensor] = ()  # state_dtype="int8"
-    v_scales: Sequence[Tensor] = ()
-    s_scales: Sequence[Tensor] = ()
-    pending: Sequence[Tensor] = ()  # hidden_step="late": (weight, step along v) of each tensor
+    m_scales: Tensors = ()  # state_dtype="int8"
+    v_scales: Tensors = ()
+    s_scales: Tensors = ()
+    pending: Tensors = ()  # hidden_step="late": (weight, step along v) of each tensor
     index: Sequence[int] = ()  # of the parameter, in the order of the groups
 
     def take(self, indices: Sequence[int]) -> Columns:
         """Some of the rows."""
-        return Columns(*([column[i] for i in indices] if column else column for column in self))
+        rows = ([column[i] for i in indices] if column else column for column in self)
+        return Columns._make(rows)
 
     def as_real(self) -> Columns:
         """Complex tensors as their real and imaginary parts."""
         if not any(theta.is_complex() for theta in self.theta):
             return self
         real = ([_as_real(x) for x in column] for column in self[:6])
-        return Columns(*real, *self[6:])
+        return Columns._make((*real, *self[6:]))
 
 
 class Batch(NamedTuple):

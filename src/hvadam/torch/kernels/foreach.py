@@ -7,15 +7,12 @@ dev_m are (g - v)² and (g - m)², ratio is the paper's η.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
 from hvadam.torch.kernels import loop
-from hvadam.torch.kernels.batch import Batch, Work, number
-
-Tensors: TypeAlias = list[Tensor] | tuple[Tensor, ...]
+from hvadam.torch.kernels.batch import Batch, Tensors, Work, number
 
 
 def available() -> str | None:

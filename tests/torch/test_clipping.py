@@ -1,0 +1,122 @@
+"""Clipping and unscaling inside the step: the same as outside, and gradients left alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from hvadam import HVAdam
+from hvadam.torch.kernels import KERNELS
+
+AVAILABLE = ["auto", *(name for name, kernel in KERNELS.items() if kernel.available() is None)]
+
+
+def parameters(dtype: torch.dtype = torch.float64) -> list[nn.Parameter]:
+    generator = torch.Generator().manual_seed(0)
+    shapes = ((4, 3), (5,), ())
+    return [nn.Parameter(torch.randn(s, generator=generator).to(dtype)) for s in shapes]
+
+
+def set_gradients(params: list[nn.Parameter], step: int, scale: float = 1.0) -> None:
+    generator = torch.Generator().manual_seed(step)
+    for p in params:
+        p.grad = (scale * torch.randn(p.shape, generator=generator)).to(p.dtype)
+
+
+def everything(optimizer: HVAdam) -> list[Tensor]:
+    params = [p for group in optimizer.param_groups for p in group["params"]]
+    states = [x for p in params for x in optimizer.state[p].values()]
+    scalars = [group["scalars"] for group in optimizer.param_groups]
+    return [x.detach().clone() for x in (*params, *states, *scalars)]
+
+
+@pytest.mark.parametrize("kernel", AVAILABLE)
+@pytest.mark.parametrize("max_norm", [0.0, 0.5, 1e9])
+@pytest.mark.parametrize("options", [{}, {"hidden_step": "late"}, {"maximize": True}], ids=str)
+def test_equals_clip_grad_norm(kernel: str, max_norm: float, options: dict[str, Any]) -> None:
+    inside, outside = parameters(), parameters()
+    ours = HVAdam(inside, lr=0.1, max_grad_norm=max_norm, kernel=kernel, **options)
+    theirs = HVAdam(outside, lr=0.1, kernel=kernel, **options)
+    for i in range(8):
+        set_gradients(inside, i)
+        set_gradients(outside, i)
+        before = [p.grad.clone() for p in inside if p.grad is not None]
+        ours.step()
+        nn.utils.clip_grad_norm_(outside, max_norm)
+        theirs.step()
+        assert all(torch.equal(p.grad, g) for p, g in zip(inside, before, strict=True))
+        torch.testing.assert_close(inside, outside, rtol=1e-9, atol=1e-12)
+
+
+def test_the_norm_spans_all_groups_and_only_what_has_a_gradient() -> None:
+    a, b, c = parameters()
+    optimizer = HVAdam([{"params": [a]}, {"params": [b, c]}], max_grad_norm=1.0, betas=(0.0, 0.999))
+    a.grad, b.grad = torch.full_like(a, 3.0), torch.full_like(b, 4.0)
+    optimizer.step()
+    norm = math.sqrt(12 * 9 + 5 * 16)
+    torch.testing.assert_close(optimizer.state[a]["exp_avg"], a.grad / norm, rtol=1e-6, atol=0)
+    torch.testing.assert_close(optimizer.state[b]["exp_avg"], b.grad / norm, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("kernel", AVAILABLE)
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_norm_that_is_not_finite_spares_the_others(kernel: str, bad: float) -> None:
+    a, b, c = parameters()
+    optimizer = HVAdam([a, b, c], max_grad_norm=1.0, kernel=kernel)
+    for i in range(4):
+        set_gradients([a, b, c], i)
+        if i == 2:
+            assert b.grad is not None
+            b.grad[1] = bad
+        optimizer.step()
+    assert a.isfinite().all()
+    assert c.isfinite().all()
+    assert b.isfinite().tolist() == [True, False, True, True, True]
+
+
+@pytest.mark.parametrize("kernel", AVAILABLE)
+@pytest.mark.parametrize("unscale_first", [False, True])
+@pytest.mark.parametrize("max_norm", [None, 0.5])
+def test_grad_scaler(kernel: str, unscale_first: bool, max_norm: float | None) -> None:
+    """A power-of-two scale changes no bit, whoever takes it off."""
+    scaled, plain = parameters(torch.float32), parameters(torch.float32)
+    ours = HVAdam(scaled, lr=0.1, kernel=kernel, max_grad_norm=max_norm)
+    theirs = HVAdam(plain, lr=0.1, kernel=kernel, max_grad_norm=max_norm)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=1000)
+    for i in range(6):
+        set_gradients(scaled, i, scale=2.0**10)
+        set_gradients(plain, i)
+        scaler.scale(torch.zeros(()))  # makes the scale known to it
+        if unscale_first:
+            scaler.unscale_(ours)
+        scaler.step(ours)
+        scaler.update()
+        theirs.step()
+        assert not hasattr(ours, "grad_scale")
+        for p, q in zip(scaled, plain, strict=True):
+            torch.testing.assert_close(p, q, rtol=1e-5 if max_norm else 0, atol=0)
+
+
+@pytest.mark.parametrize("kernel", AVAILABLE)
+@pytest.mark.parametrize("options", [{}, {"hidden_step": "late"}, {"state_dtype": "int8"}], ids=str)
+def test_a_found_inf_leaves_everything_bit_for_bit(kernel: str, options: dict[str, Any]) -> None:
+    params = parameters(torch.float32)
+    optimizer = HVAdam(params, lr=0.1, kernel=kernel, max_grad_norm=1.0, **options)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    for i in range(4):
+        set_gradients(params, i, scale=8.0)
+        scaler.scale(torch.zeros(()))
+        before = everything(optimizer) if i == 2 else []
+        if i == 2:
+            assert params[1].grad is not None
+            params[1].grad[0] = math.inf
+        scaler.step(optimizer)
+        scaler.update()
+        for x, y in zip(before, everything(optimizer) if i == 2 else [], strict=True):
+            assert torch.equal(x, y)
+    assert scaler.get_scale() == 4.0
+    assert optimizer.diagnostics()["global"]["step"] == 3
