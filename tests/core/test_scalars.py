@@ -94,6 +94,13 @@ def test_threshold_compares_the_unbiased_average() -> None:
     assert decide(before, dots_of(V, M_HAT), threshold=COSINE + 1e-9)[2]["restarts"] == 1
 
 
+def test_no_averaging() -> None:
+    """β2 = 0 is allowed: the average is the last cosine."""
+    for before in (row(), row(steps_since_restart=0), row(steps_since_restart=5)):
+        after = decide(before, dots_of(V, M_HAT), beta2=0.0)[2]
+        assert after["alignment_ema"] in (0, pytest.approx(COSINE))
+
+
 def test_threshold_zero_never_restarts() -> None:
     before = row(steps_since_restart=50)
     _, gain, after = decide(before, dots_of(V, np.zeros(2)), threshold=0.0)

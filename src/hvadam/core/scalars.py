@@ -99,7 +99,7 @@ def advance(
     k, foot_cosine = _project(xp, xp.where(updating[..., None], dots, xp.ones_like(dots)), rounding)
     t2_next = t2 + updating
     delta_next = beta2 * delta + (1.0 - beta2) * foot_cosine
-    delta_hat = delta_next / xp.where(updating, 1.0 - beta2**t2_next, one)
+    delta_hat = delta_next / (1.0 - beta2 ** xp.where(updating, t2_next, one))
     restarting = updating & (delta_hat < threshold)
     keep = restarting & (restart_rule == "authors")
 

@@ -322,12 +322,19 @@ class HVAdam(Optimizer):
         Name and shape are torch's own: ``torch.compile`` runs a method called so outside its graph.
         """
         per_tensor = group["scope"] == "tensor"
-        params += [p for p in group["params"] if p.grad is not None]
+        found = [p.grad for p in group["params"]]
+        missing = [g is None for g in found]
+        if any(missing):
+            params += [p for p, gone in zip(group["params"], missing, strict=True) if not gone]
+            grads += [g for g in found if g is not None]
+        else:
+            params += group["params"]
+            grads += found
         states = [self.state[p] for p in params]
-        for p, state in zip(params, states, strict=True):
-            if not state:
-                self._init_state(p, state, per_tensor)
-        grads += [p.grad for p in params if p.grad is not None]
+        if not all(states):
+            for p, state in zip(params, states, strict=True):
+                if not state:
+                    self._init_state(p, state, per_tensor)
         exp_avgs += [state["exp_avg"] for state in states]
         hiddens += [state["hidden"] for state in states]
         exp_avg_vars += [state["exp_avg_var"] for state in states]
@@ -393,10 +400,10 @@ class HVAdam(Optimizer):
         for group in self.param_groups:
             if group["scope"] == "global":
                 groups.require_agreement(self.param_groups[0], group)
-            for p in group["params"]:
-                if p.grad is not None and p.grad.layout != torch.strided:
-                    raise RuntimeError(
-                        f"HVAdam: gradients must be dense, got layout {p.grad.layout}; build the "
-                        "module with sparse=False, or give its parameters to "
-                        "torch.optim.SparseAdam."
-                    )
+            grads = [p.grad for p in group["params"]]
+            layouts = {g.layout for g in grads if g is not None} - {torch.strided}
+            if layouts:
+                raise RuntimeError(
+                    f"HVAdam: gradients must be dense, got layout {layouts.pop()}; build the "
+                    "module with sparse=False, or give its parameters to torch.optim.SparseAdam."
+                )

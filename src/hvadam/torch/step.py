@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -48,7 +49,10 @@ class Step:
             group["kernel"], tensors, scopes, options, group["bounds"]
         ):
             self._batches.setdefault(name, []).append(batch)
-        for scope, dtype in set(zip(scopes, [m.dtype for m in tensors.m], strict=True)):
+        dtypes = [m.dtype for m in tensors.m]
+        for scope, dtype in zip(scopes, dtypes, strict=True) if scalars[1:] else (
+            (first, dtype) for dtype in set(dtypes)
+        ):
             self._rounding[scope] = max(self._rounding[scope], _rounding(dtype))
 
     def add_idle(self, group: dict[str, Any], tensors: Columns) -> None:
@@ -110,6 +114,8 @@ class Step:
     def _advance(self, dots: Tensor) -> tuple[Tensor, Tensor]:
         """The one call of the scalar policy, for all hidden vectors at once."""
         before = torch.stack([scalars.to(dots.device) for scalars in self.scalars])
+        # On a CPU NumPy does the same arithmetic on so few numbers in a fraction of the time.
+        on_cpu = dots.device.type == "cpu" and not torch.compiler.is_compiling()
         options: dict[str, Any] = {
             "beta2": [group["betas"][1] for group in self._groups],
             "threshold": [group["restart_threshold"] for group in self._groups],
@@ -119,17 +125,34 @@ class Step:
             same = all(value == values[0] for value in values)
             options[name] = values[0] if same else dots.new_tensor(values)
         runs = _runs([gain_of(group, self._custom_gain) for group in self._groups])
-        mix, gain, after = policy.advance(
-            torch,
-            before,
-            dots,
-            gain=policy.piecewise(torch, runs),
-            restart_rule=self._groups[0]["restart_rule"],
-            **options,
-        )
+        rule = self._groups[0]["restart_rule"]
+        if on_cpu:
+            options = {k: x.numpy() if isinstance(x, Tensor) else x for k, x in options.items()}
+            own = [(_of_arrays(gain, self._custom_gain), count) for gain, count in runs]
+            made = policy.advance(
+                np,
+                before.numpy(),
+                dots.numpy(),
+                gain=policy.piecewise(np, own),
+                restart_rule=rule,
+                **options,
+            )
+            mix, gain, after = (torch.from_numpy(np.asarray(x)) for x in made)
+        else:
+            gains = policy.piecewise(torch, runs)
+            mix, gain, after = policy.advance(
+                torch, before, dots, gain=gains, restart_rule=rule, **options
+            )
         for scalars, row in zip(self.scalars, after.unbind(), strict=True):
             scalars.copy_(row)
         return mix, gain
+
+
+def _of_arrays(gain: Gain, custom: Any) -> Gain:
+    """A gain of NumPy arrays; the user's own is promised tensors."""
+    if gain is not custom:
+        return gain
+    return lambda delta: gain(torch.from_numpy(delta)).numpy()
 
 
 def _rounding(dtype: torch.dtype) -> float:

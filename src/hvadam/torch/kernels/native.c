@@ -173,10 +173,10 @@ static int64_t dense_size(const dl_tensor_t *t)
 
 static int same_layout(const dl_tensor_t *a, const dl_tensor_t *b)
 {
-    if (a->ndim != b->ndim) return 0;
+    if (a->ndim != b->ndim || !a->strides != !b->strides) return 0;
     for (int i = 0; i < a->ndim; i++) {
         if (a->shape[i] != b->shape[i]) return 0;
-        if (a->shape[i] > 1 && a->strides && b->strides && a->strides[i] != b->strides[i]) return 0;
+        if (a->shape[i] > 1 && a->strides && a->strides[i] != b->strides[i]) return 0;
     }
     return 1;
 }
@@ -184,6 +184,15 @@ static int same_layout(const dl_tensor_t *a, const dl_tensor_t *b)
 enum { THETA, G, M, V, S, STEP, M_SCALES, V_SCALES, S_SCALES, PENDING, COLUMNS };
 
 static void *start_of(const dl_tensor_t *t) { return (char *)t->data + t->byte_offset; }
+
+/* Whether its memory is there and aligned: lazy zeros and wrappers of other tensors have none. */
+static int has_memory(const dl_tensor_t *t, int32_t type)
+{
+    uintptr_t start = (uintptr_t)t->data + t->byte_offset;
+    for (int i = 0; i < t->ndim; i++)
+        if (t->shape[i] == 0) return 1;
+    return t->data && start % (uintptr_t)SIZE[type] == 0;
+}
 
 static int is_vector(const dl_tensor_t *t, int64_t size)
 {
@@ -205,7 +214,7 @@ static int describe_row(void **objects, describe_fn *describe, clear_error_fn *c
         }
         int p = parts_of(&t[i], &type[i]);
         if (i == THETA) parts = p;
-        if (p == 0 || p != (i < STEP ? parts : 1)) return 0;
+        if (p == 0 || p != (i < STEP ? parts : 1) || !has_memory(&t[i], type[i])) return 0;
         if (i < STEP && !same_layout(&t[i], &t[THETA])) return 0;
     }
     int64_t size = dense_size(&t[THETA]);

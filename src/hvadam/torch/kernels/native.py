@@ -1,5 +1,8 @@
 """The compiled kernel for CPUs: two passes over memory, no temporaries (see ``native.c``).
 
+Autograd is told of the writes to parameters; those to the state, which no graph should ever hold,
+it is not, for that would cost more than the arithmetic of a small tensor.
+
 Called through ctypes. torch describes its tensors to the kernel through DLPack's C exchange API,
 anew at every step: no pointer outlives the step that read it.
 """
@@ -65,7 +68,7 @@ def describe(tensors: Columns, scopes: Sequence[int]) -> Table:
     library = _library()
     count = len(tensors.theta)
     rows = np.zeros(count, ROW)
-    rows["scope"] = scopes
+    rows["scope"] = scopes if isinstance(scopes, range) else scopes[0]
     if tensors.index:
         rows["index"] = tensors.index
     objects = [
@@ -78,10 +81,10 @@ def describe(tensors: Columns, scopes: Sequence[int]) -> Table:
     taken = library.describe(
         count, columns, library.exchange, library.clear_error, rows.ctypes.data
     )
-    negated = [i for i, g in enumerate(tensors.g) if g.is_neg()]  # a lazy sign DLPack cannot show
+    negated = any(map(Tensor.is_neg, tensors.g))  # a lazy sign, which DLPack cannot show
     if taken == count and not negated:
         return Table(rows, range(count), ())
-    rows["fits"][negated] = 0
+    rows["fits"][[i for i, g in enumerate(tensors.g) if g.is_neg()]] = 0
     fits = rows["fits"] != 0
     return Table(rows[fits], np.flatnonzero(fits).tolist(), np.flatnonzero(~fits).tolist())
 
@@ -111,14 +114,14 @@ def apply(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
                 *(mix.data_ptr(), gain.data_ptr(), _threads(rows)),
             )
         )
-        increment_version([*batch.tensors.theta, *batch.tensors.v, *batch.tensors.v_scales])
+        increment_version(batch.tensors.theta)
 
 
 def sweep(batches: Sequence[Batch], dots: Tensor) -> None:
     """The late step: do what is pending, then accumulate, then the adaptive step."""
     _first(batches, dots, late=True)
     for batch in batches:
-        increment_version([*batch.tensors.theta, *batch.tensors.v, *batch.tensors.v_scales])
+        increment_version(batch.tensors.theta)
 
 
 def defer(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
@@ -130,7 +133,6 @@ def defer(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
             *(len(rows), rows.ctypes.data, _group(batch).ctypes.data),
             *(mix.data_ptr(), gain.data_ptr()),
         )
-        increment_version(batch.tensors.pending)
 
 
 def _first(batches: Sequence[Batch], dots: Tensor, late: bool) -> None:
@@ -143,8 +145,6 @@ def _first(batches: Sequence[Batch], dots: Tensor, late: bool) -> None:
                 *(late, own.data_ptr(), _threads(rows)),
             )
         )
-        x = batch.tensors
-        increment_version([*x.m, *x.s, *x.step, *x.m_scales, *x.s_scales])
     dots += own.to(dots.device)
 
 

@@ -89,7 +89,7 @@ INLINE void NAME(first_pass_vector)(REAL *theta, const REAL *g, REAL *m, REAL *v
     if (coupled || late) memcpy(&theta_, theta, sizeof theta_);
     if (late) {
         v_ += c->weight * (m_ * c->inv1_before - v_);
-        theta_ -= c->along * v_;
+        if (c->along != 0) theta_ -= c->along * v_; /* no rate, no move, whatever v is */
         if (c->has_bounds) NAME(clamp)(&theta_, c->low, c->high);
         memcpy(v, &v_, sizeof v_);
     }
@@ -107,7 +107,7 @@ INLINE void NAME(first_pass_vector)(REAL *theta, const REAL *g, REAL *m, REAL *v
     memcpy(s, &s_, sizeof s_);
     m_ *= c->inv1;
     if (late) {
-        theta_ = theta_ * c->keep - c->lr * (m_ / (ROOT(s_ * c->inv2) + c->eps));
+        if (c->lr != 0) theta_ = theta_ * c->keep - c->lr * (m_ / (ROOT(s_ * c->inv2) + c->eps));
         if (c->bounded) NAME(clamp)(&theta_, c->low, c->high);
         memcpy(theta, &theta_, sizeof theta_);
     }
@@ -183,6 +183,10 @@ INLINE void NAME(second_pass)(int64_t n, REAL *restrict theta, const REAL *restr
                               REAL weight, REAL along)
 {
     const REAL inv1 = c.inv1, inv2 = c.inv2, keep = c.keep, lr = c.lr, eps = c.eps;
+    if (lr == 0 && along == 0 && !c.bounded) { /* no rate, no move, whatever the step is */
+        NAME(move_hidden)(n, m, v, inv1, weight);
+        return;
+    }
     for (int64_t i = 0; i < n; i++) {
         REAL m_hat = m[i] * inv1;
         REAL v_new = v[i] + weight * (m_hat - v[i]);
@@ -203,6 +207,7 @@ INLINE void NAME(second_pass)(int64_t n, REAL *restrict theta, const REAL *restr
 INLINE void NAME(settle)(int64_t n, REAL *restrict theta, const REAL *restrict v,
                          NAME(constants_t) c)
 {
+    if (c.along == 0) return;
     for (int64_t i = 0; i < n; i++) theta[i] -= c.along * v[i];
     if (c.has_bounds) {
         for (int64_t i = 0; i < n; i++) {
