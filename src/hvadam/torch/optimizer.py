@@ -21,7 +21,7 @@ from hvadam.core.hyperparams import (
     StateDtype,
     WeightDecayMode,
 )
-from hvadam.torch import checkpoint, groups
+from hvadam.torch import checkpoint, groups, kernels
 from hvadam.torch.diagnostics import diagnose
 from hvadam.torch.kernels import storage
 from hvadam.torch.kernels.batch import Columns
@@ -400,10 +400,9 @@ class HVAdam(Optimizer):
         for group in self.param_groups:
             if group["scope"] == "global":
                 groups.require_agreement(self.param_groups[0], group)
-            grads = [p.grad for p in group["params"]]
-            layouts = {g.layout for g in grads if g is not None} - {torch.strided}
-            if layouts:
-                raise RuntimeError(
-                    f"HVAdam: gradients must be dense, got layout {layouts.pop()}; build the "
-                    "module with sparse=False, or give its parameters to torch.optim.SparseAdam."
-                )
+        if torch.compiler.is_compiling():  # tracing may not depend on how much state there is
+            return
+        if len(self.state) < sum(len(group["params"]) for group in self.param_groups):
+            # Before any state is made. Later the kernels are assigned first, and they look too.
+            for group in self.param_groups:
+                kernels.refuse_sparse([p.grad for p in group["params"] if p.grad is not None])

@@ -72,6 +72,7 @@ def assign(
             return
         tensors, scopes = _rows(tensors, scopes, table.rest)
 
+    refuse_sparse(tensors.g)
     batches: dict[Any, list[int]] = {}
     for i, theta in enumerate(tensors.theta):
         name = _portable(theta) if kernel in ("auto", "native") else kernel
@@ -79,6 +80,16 @@ def assign(
     for (name, *_), indices in batches.items():
         columns, batch_scopes = _rows(tensors, scopes, indices)
         yield name, Batch(columns.as_real(), batch_scopes, options, None, bounds)
+
+
+def refuse_sparse(grads: Sequence[Tensor]) -> None:
+    """Refuse gradients that are not dense."""
+    for g in grads:
+        if g.layout != torch.strided:
+            raise RuntimeError(
+                f"HVAdam: gradients must be dense, got layout {g.layout}; build the module with "
+                "sparse=False, or give its parameters to torch.optim.SparseAdam."
+            )
 
 
 def _portable(theta: Tensor) -> str:
