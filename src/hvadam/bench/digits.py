@@ -1,4 +1,4 @@
-"""Scikit-learn's handwritten digits and a small CNN for them; knows nothing of optimizers."""
+"""Scikit-learn's handwritten digits and small networks for them; knows nothing of optimizers."""
 
 from __future__ import annotations
 
@@ -55,6 +55,16 @@ def make_network(seed: int) -> nn.Module:
             nn.ReLU(),
             nn.Flatten(),
             nn.Linear(32 * 4 * 4, 10),
+        )
+
+
+def make_mlp(seed: int) -> nn.Module:
+    """A perceptron of 26k weights, likewise."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return nn.Sequential(
+            *(nn.Flatten(), nn.Linear(64, 128), nn.ReLU()),
+            *(nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10)),
         )
 
 
