@@ -947,6 +947,13 @@ def test_diagnostics_after_a_compiled_step_are_those_of_that_step() -> None:
 @compiling
 @pytest.mark.usefixtures("dynamo")
 def test_every_input_compiles(options: dict[str, Any]) -> None:
+    if options.get("hidden_step") == "late":
+        params = [parameter(3)]
+        params[0].grad = torch.ones_like(params[0])
+        step = torch.compile(HVAdam(params, **options).step, fullgraph=True, backend="eager")
+        with pytest.raises(Exception, match='torch.compile is for hidden_step="exact"'):
+            step()
+        return
     options["lr"] = torch.tensor(0.01, dtype=torch.float64)
     params = [parameter(3, 4), parameter(5, seed=1), parameter(seed=2)]
     plain, twin, step = compiled_pair(params, "aot_eager", **options)

@@ -401,6 +401,12 @@ class HVAdam(Optimizer):
             if group["scope"] == "global":
                 groups.require_agreement(self.param_groups[0], group)
         if torch.compiler.is_compiling():  # tracing may not depend on how much state there is
+            options = self.param_groups[0]
+            if options["hidden_step"] == "late" or options["state_dtype"] != "float32":
+                raise RuntimeError(
+                    'HVAdam: torch.compile is for hidden_step="exact" and state_dtype="float32"; '
+                    "leave step() uncompiled, the kernels are compiled already."
+                )
             return
         if len(self.state) < sum(len(group["params"]) for group in self.param_groups):
             # Before any state is made. Later the kernels are assigned first, and they look too.

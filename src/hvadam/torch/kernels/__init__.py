@@ -33,10 +33,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hvadam.torch.kernels import foreach, loop, native
+from hvadam.torch.kernels import foreach, loop, native, triton
 from hvadam.torch.kernels.batch import Batch, Columns, Options
 
-KERNELS: dict[str, ModuleType] = {"loop": loop, "foreach": foreach, "native": native}
+KERNELS: dict[str, ModuleType] = {
+    "loop": loop,
+    "foreach": foreach,
+    "native": native,
+    "triton": triton,
+}
 NAMES = ("auto", *KERNELS)
 
 # On a CPU without the native kernel a list of small tensors costs least in one foreach call, and a
@@ -60,8 +65,8 @@ def assign(
 ) -> Iterator[tuple[str, Batch]]:
     """Sort tensors into batches, each with the kernel that serves it.
 
-    "native" and "auto" give the native kernel all that it can take; the rest goes to the portable
-    kernels, tensor by tensor, inside the same step.
+    "native" and "auto" give the native kernel all that it can take, "triton" the Triton one; the
+    rest goes to the portable kernels, tensor by tensor, inside the same step.
     """
     compiling = torch.compiler.is_compiling()
     if kernel in ("auto", "native") and not compiling and native.available() is None:
@@ -72,10 +77,20 @@ def assign(
             return
         tensors, scopes = _rows(tensors, scopes, table.rest)
 
+    if kernel == "triton" and not compiling:
+        tensors = tensors.as_real()
+        taken, rest = triton.split(tensors)
+        for indices in taken:
+            columns, batch_scopes = _rows(tensors, scopes, indices)
+            yield kernel, Batch(columns, batch_scopes, options, triton.Shared(), bounds)
+        if not rest:
+            return
+        tensors, scopes = _rows(tensors, scopes, rest)
+
     refuse_sparse(tensors.g)
     batches: dict[Any, list[int]] = {}
     for i, theta in enumerate(tensors.theta):
-        name = _portable(theta) if kernel in ("auto", "native") else kernel
+        name = kernel if kernel in ("loop", "foreach") else _portable(theta)
         batches.setdefault((name, scopes[i], theta.dtype, theta.device), []).append(i)
     for (name, *_), indices in batches.items():
         columns, batch_scopes = _rows(tensors, scopes, indices)

@@ -117,8 +117,7 @@ def _average(piece: Piece, o: Options, own: Tensor, dev_v: Tensor, q: Tensor) ->
         if o.coupled_decay:
             g.add_(theta, alpha=o.coupled_decay)
 
-    # Not lerp: compiled by torch 2.13 it is wrong for 0-dim tensors.
-    m.mul_(o.beta1).add_(g, alpha=1.0 - o.beta1)
+    m.lerp_(g, 1.0 - o.beta1)
     s.mul_(o.beta2)
     if o.adam:
         s.addcmul_(g, g, value=1.0 - o.beta2)
@@ -188,6 +187,8 @@ def _pieces(batch: Batch, work: Work) -> Iterator[tuple[int, Piece]]:
     whole = batch.is_low_bit()  # it is stored a tensor at a time
     rows = zip(theta, g, *work, *batch.bias_corrections(), strict=True)
     for i, (*tensors, bias1, bias2) in enumerate(rows):
+        if theta[i].ndim == 0:  # torch 2.13 miscompiles writes to 0-dim tensors
+            tensors = [x.view(1) for x in tensors]
         flat = None if whole or tensors[0].numel() <= CHUNK else _flat(tensors)
         if flat is None:
             yield i, Piece._make((*tensors, bias1, bias2))

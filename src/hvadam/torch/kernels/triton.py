@@ -1,0 +1,171 @@
+"""The kernel for GPUs, in Triton: few launches a step, however many tensors and param groups.
+
+Proven under Triton's interpreter only, until someone has run it on a GPU. So it is opt-in:
+``kernel="auto"`` never takes it.
+
+The host writes addresses, sizes and options into one table (``triton_table.py``), anew at every
+step, and sends it to the device in one transfer; nothing is read back. The passes over it are in
+``triton_passes.py``. Tensors of another type, or whose memory cannot be read 16 bytes at a time,
+take launches of their own; what does not fit at all is left to the portable kernels.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import increment_version
+
+from hvadam.torch.kernels import triton_table
+from hvadam.torch.kernels.batch import Batch, Columns
+from hvadam.torch.kernels.triton_table import Plan, plans
+
+Shared = triton_table.Shared
+
+
+def available() -> str | None:
+    """None, or why the kernel cannot run here and what would help."""
+    if not _is_installed():
+        return "triton is not installed. Install hvadam[triton]."
+    if not is_interpreted() and not torch.cuda.is_available():
+        return "torch finds no CUDA device. TRITON_INTERPRET=1 emulates one, slowly, for tests."
+    return None
+
+
+def is_interpreted() -> bool:
+    """Whether a GPU is emulated: then the kernel takes tensors on the CPU, and no others."""
+    return os.environ.get("TRITON_INTERPRET", "").lower() in ("1", "true", "on", "yes", "y")
+
+
+def split(tensors: Columns) -> tuple[list[list[int]], list[int]]:
+    """The rows that the kernel takes, by device, and the rest, which it leaves to others."""
+    return triton_table.split(tensors, "cpu" if is_interpreted() else "cuda")
+
+
+def norm(batches: Sequence[Batch], total: Tensor) -> None:
+    """Add the squares of the gradients."""
+    for plan in plans(batches):
+        partial = plan.work.new_empty(plan.layout.count)
+        for kind, chunks in plan.launches():
+            constants = {"G_TYPE": _type(kind.g), "ALIGNED": kind.aligned}
+            _launch("squares", len(chunks), plan.table, chunks, partial, **constants)
+        total += partial.sum().to(total.device)
+
+
+def accumulate(batches: Sequence[Batch], dots: Tensor) -> None:
+    """Count the step, update m and s, add the four dots of each scope."""
+    _first(batches, dots, late=False)
+
+
+def apply(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
+    """Move v to mix v + (1 - mix) m_hat and theta by both steps."""
+    for plan in plans(batches):
+        _second(plan, mix.to(plan.device), gain.to(plan.device), pending_only=False)
+    _mark_written(batches, "theta", "v", "v_scales")
+
+
+def sweep(batches: Sequence[Batch], dots: Tensor) -> None:
+    """The late step: do what is pending, then accumulate, then the adaptive step."""
+    _first(batches, dots, late=True)
+    _mark_written(batches, "theta", "v", "v_scales")
+
+
+def settle(batches: Sequence[Batch]) -> None:
+    """Do what is pending: v's move and the step along it, then the projection."""
+    for plan in plans(batches):
+        _prepare(plan, advance=False, late=True)
+        _second(plan, plan.work, plan.work, pending_only=True)
+        _defer(plan, plan.work, plan.work, settled=True)
+    _mark_written(batches, "theta", "v", "v_scales", "pending")
+
+
+def defer(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
+    """Leave v's move and the step along it to the next step."""
+    for plan in plans(batches):
+        _defer(plan, mix.to(plan.device), gain.to(plan.device), settled=False)
+    _mark_written(batches, "pending")
+
+
+def _first(batches: Sequence[Batch], dots: Tensor, late: bool) -> None:
+    for plan in plans(batches):
+        plan.scale_gradients(batches[0].options.factor)  # the step's: all have the same
+        _prepare(plan, advance=True, late=late)
+        partial = plan.work.new_empty(plan.layout.count, 4)
+        for kind, chunks in plan.launches():
+            _launch(
+                *("first", len(chunks), plan.table, plan.options, plan.work, chunks, partial),
+                THETA_TYPE=_type(kind.theta),
+                G_TYPE=_type(kind.g),
+                REAL=_type(kind.real),
+                KEPT=kind.kept,
+                ADAM=kind.adam,
+                COUPLED=kind.coupled,
+                LATE=late,
+                ALIGNED=kind.aligned,
+            )
+        ends = plan.layout.ends
+        own = dots if dots.device == plan.device else torch.zeros_like(dots, device=plan.device)
+        _launch("fold", len(ends) - 1, partial, ends, own)
+        if own is not dots:
+            dots += own.to(dots.device)
+    _mark_written(batches, "m", "s", "step", "m_scales", "s_scales")
+
+
+def _second(plan: Plan, mix: Tensor, gain: Tensor, pending_only: bool) -> None:
+    for kind, chunks in plan.launches():
+        _launch(
+            *("second", len(chunks), plan.table, plan.options, plan.work, chunks, mix, gain),
+            THETA_TYPE=_type(kind.theta),
+            REAL=_type(kind.real),
+            KEPT=kind.kept,
+            PENDING_ONLY=pending_only,
+            ALIGNED=kind.aligned,
+        )
+
+
+def _prepare(plan: Plan, advance: bool, late: bool) -> None:
+    count = len(plan.table)
+    arguments = (plan.table, plan.options, plan.work, count)
+    _launch("prepare", _programs(count), *arguments, ADVANCE=advance, LATE=late)
+
+
+def _defer(plan: Plan, mix: Tensor, gain: Tensor, settled: bool) -> None:
+    count = len(plan.table)
+    arguments = (plan.table, plan.options, mix, gain, count)
+    _launch("defer", _programs(count), *arguments, SETTLED=settled)
+
+
+def _launch(name: str, programs: int, *arguments: Any, **constants: Any) -> None:
+    # A fused multiply-add rounds once where the interpreter, which proved the passes, rounds twice.
+    getattr(_passes(), name)[(programs,)](*arguments, **constants, enable_fp_fusion=False)
+
+
+def _programs(rows: int) -> int:
+    return -(-rows // _passes().LANES.value)
+
+
+def _type(dtype: torch.dtype) -> Any:
+    return getattr(_passes().tl, str(dtype).removeprefix("torch."))
+
+
+def _mark_written(batches: Sequence[Batch], *columns: str) -> None:
+    """Tell autograd, which does not see writes through addresses."""
+    for batch in batches:
+        for column in columns:
+            increment_version(getattr(batch.tensors, column))
+
+
+def _passes() -> Any:
+    """The passes. Loading triton takes a second, and nobody does before a step asks for it."""
+    return import_module("hvadam.torch.kernels.triton_passes")
+
+
+@cache
+def _is_installed() -> bool:
+    return find_spec("triton") is not None
