@@ -2,13 +2,16 @@
 PYTHON ?= python3
 PY = .venv/bin/python
 
-.PHONY: help demo test test-slow check lint format types clean
+.PHONY: help demo speed test test-slow check lint format types clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
 
 demo: .venv/installed  ## train a small CNN with HVAdam and three others, print a table, draw the curves
 	$(PY) -m hvadam.bench.cli demo
+
+speed: .venv/peers  ## time a step of HVAdam beside Adam and AdaBelief; on a quiet machine, minutes
+	$(PY) -m hvadam.bench.cli speed
 
 test: check  ## lint, type-check, run the fast tests
 
@@ -38,5 +41,9 @@ types: .venv/installed
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch .venv/installed
 
+.venv/peers: .venv/installed
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench,peers]'
+	@touch .venv/peers
+
 clean:  ## remove what the commands made
-	rm -rf .venv build dist demo .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist demo speed-results .pytest_cache .ruff_cache .hypothesis

@@ -11,8 +11,9 @@ import pytest
 from matplotlib.image import imread
 
 from hvadam import __version__
-from hvadam.bench import demo
+from hvadam.bench import demo, speed
 from hvadam.bench.cli import main
+from hvadam.bench.speed import SHAPES
 
 CONTENDERS = ["HVAdam", "Adam", "AdamW", "SGD momentum"]
 
@@ -61,6 +62,11 @@ def test_demo_prints_a_table_and_writes_figure_and_numbers(
         (["demo", "--sedes", "3"], ["--sedes"]),
         (["demo", "more"], ["more"]),
         (["demos"], ["demos"]),
+        (["speed", "--shapes", "lstm,tiny"], ["--shapes", "'tiny'", *SHAPES]),
+        (["speed", "--shapes", ""], ["--shapes", "''", *SHAPES]),
+        (["speed", "--threads", "0"], ["--threads", "0"]),
+        (["speed", "fast"], ["fast"]),
+        (["info", "more"], ["more"]),
     ],
     ids=" ".join,
 )
@@ -79,6 +85,44 @@ def test_bad_arguments_give_one_line_and_write_nothing(
     assert line.startswith("hvadam: ")
     assert all(word in line for word in named)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names", "options"),
+    [
+        ([], list(SHAPES), {"threads": 1, "quick": False, "growth": False}),
+        (
+            ["--shapes", "small, lstm,small", "--threads", "2", "--quick", "--growth"],
+            ["small", "lstm"],
+            {"threads": 2, "quick": True, "growth": True},
+        ),
+    ],
+)
+def test_speed_hands_on_its_options(
+    arguments: list[str],
+    names: list[str],
+    options: dict[str, object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    calls: list[tuple[object, ...]] = []
+
+    def note(names: list[str], out: Path, console: object, **options: object) -> None:
+        calls.append((names, out, options))
+
+    monkeypatch.setattr(speed, "benchmark", note)
+    assert main(["speed", *arguments]) == 0
+    assert calls == [(names, Path("speed-results"), options)]
+    assert (tmp_path / "speed-results").is_dir()
+
+
+def test_info_prints_tables_or_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info"]) == 0
+    printed, errors = capsys.readouterr()
+    assert (printed.split()[:2], errors) == (["hvadam", __version__], "")
+    assert main(["info", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["versions"]["hvadam"] == __version__
 
 
 @pytest.mark.parametrize("below", ["", "sub"])
@@ -121,7 +165,7 @@ def test_a_missing_package_is_named_with_the_way_out(
     assert main(["demo"]) == 2
     printed, errors = capsys.readouterr()
     assert printed == ""
-    assert errors == f"hvadam: the demo needs {package}: pip install 'hvadam[bench]'\n"
+    assert errors == f"hvadam: this command needs {package}: pip install 'hvadam[bench]'\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -148,8 +192,7 @@ def test_without_a_command_the_help_lists_them(capsys: pytest.CaptureFixture[str
     assert main([]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("Usage: hvadam")
-    assert "demo" in printed
-    assert "--version" in printed
+    assert all(command in printed for command in ("demo", "speed", "info", "--version"))
 
 
 def test_version_from_a_shell_loads_no_framework() -> None:

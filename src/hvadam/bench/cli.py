@@ -5,7 +5,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -40,7 +40,7 @@ def main(args: Sequence[str] | None = None) -> int:
         missing = [package for name, package in _BENCH_PACKAGES.items() if find_spec(name) is None]
         if not missing:
             raise
-        return _fail(f"the demo needs {', '.join(missing)}: pip install 'hvadam[bench]'")
+        return _fail(f"this command needs {', '.join(missing)}: pip install 'hvadam[bench]'")
 
 
 def _run(args: Sequence[str] | None) -> int:
@@ -104,6 +104,47 @@ def _make_app() -> "typer.Typer":
         _make_directory(out)
         demonstrate(epochs, seeds, out, Console())
 
+    @app.command()
+    def speed(
+        shapes: Annotated[
+            str,
+            typer.Option(
+                metavar="NAMES", help="single, resnet50, lstm, small; commas between them."
+            ),
+        ] = "single,resnet50,lstm,small",
+        threads: Annotated[
+            int, typer.Option(parser=_count, metavar="N", help="Threads that torch may use.")
+        ] = 1,
+        quick: Annotated[
+            bool, typer.Option("--quick", help="Few, short measurements: to see that it works.")
+        ] = False,
+        growth: Annotated[
+            bool, typer.Option("--growth", help="Also how time grows, up to 100M parameters.")
+        ] = False,
+        out: Annotated[
+            Path, typer.Option(metavar="DIR", help="Where the charts and the numbers go.")
+        ] = Path("speed-results"),
+    ) -> None:
+        """Time a step of HVAdam beside Adam and AdaBelief, print tables, draw charts."""
+        from rich.console import Console
+
+        from hvadam.bench.speed import SHAPES, benchmark
+
+        names = _names(shapes, SHAPES, "shape", "'--shapes'")
+        _make_directory(out)
+        benchmark(names, out, Console(), threads=threads, quick=quick, growth=growth)
+
+    @app.command()
+    def info(
+        as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+    ) -> None:
+        """Show versions, the machine, and which kernels work on it."""
+        from rich.console import Console
+
+        from hvadam.bench.info import show
+
+        show(Console(), as_json)
+
     return app
 
 
@@ -118,6 +159,19 @@ def _count(text: str) -> int:
     if count < 1:
         raise typer.BadParameter(f"must be a whole number of at least 1, got {text}.")
     return count
+
+
+def _names(text: str, known: Collection[str], what: str, option: str) -> list[str]:
+    """Names out of a list with commas, each once."""
+    import typer
+
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in known:
+            raise typer.BadParameter(
+                f"there is no {what} {name!r}; choose from {', '.join(known)}.", param_hint=option
+            )
+    return list(dict.fromkeys(names))
 
 
 def _make_directory(out: Path) -> None:

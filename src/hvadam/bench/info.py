@@ -17,6 +17,7 @@ import torch
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from hvadam._version import __version__
 from hvadam.torch import kernels
@@ -128,13 +129,13 @@ def tables(found: dict[str, Any]) -> list[Table]:
         f"{about['torch_instruction_set']} in torch",
     }
     for name, value in rows.items():
-        facts.add_row(name, value)
+        facts.add_row(name, Text(value))
 
     listed = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     listed.add_column("kernel", no_wrap=True)
     listed.add_column("works here", overflow="fold")
     for name, reason in found["kernels"].items():
-        listed.add_row(name, "yes" if reason is None else f"no: {reason}")
+        listed.add_row(name, Text("yes" if reason is None else f"no: {reason}"))
     return [facts, listed]
 
 

@@ -16,10 +16,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from hvadam.bench import info
 from hvadam.bench.speed import charts, report
 from hvadam.bench.speed.contenders import CONTENDERS, Contender
-from hvadam.bench.speed.measure import Growth, Measurement, Plan, measure
-from hvadam.bench.speed.measure import Progress as OnProgress
 from hvadam.bench.speed.memory import bandwidth
 from hvadam.bench.speed.shapes import BY_PARAMETERS, BY_TENSORS, SHAPES, Shape
+from hvadam.bench.speed.timing import Growth, Measurement, Plan, measure
+from hvadam.bench.speed.timing import Progress as OnProgress
 
 
 def benchmark(
@@ -81,7 +81,8 @@ def run(
     cache = max(info.caches().values(), default=0)
 
     with _threads(threads), _progress(work, console) as on_progress:
-        context = report.Context(plan, threads, bandwidth(cache), cache)
+        rates = bandwidth(elements=max(25_000_000, cache))
+        context = report.Context(plan, threads, rates, cache)
         main: list[Measurement] = []
         for shape in shapes:
             main.append(measure(shape, contenders, plan, on_progress=on_progress(shape)))

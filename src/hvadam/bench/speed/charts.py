@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
-from hvadam.bench.speed.measure import Growth, Measurement
 from hvadam.bench.speed.report import Context, amount, contender_names, result_of
+from hvadam.bench.speed.timing import Growth, Measurement
 
 # Colours of Okabe and Ito, told apart under every common colour blindness.
 HVADAM, OTHERS, MARK = "#D55E00", "#0072B2", "#000000"
@@ -20,8 +20,8 @@ FAMILY = ("#D55E00", "#E69F00", "#CC79A7", "#009E73")
 def draw(measured: Sequence[Measurement], context: Context) -> Figure:
     """Above the ratios to fused Adam, below the bandwidth that each contender reaches."""
     names = contender_names(measured)
-    height = 2.2 + 0.62 * len(names)
-    figure = Figure(figsize=(3.4 + 3.6 * len(measured), height), layout="constrained")
+    size = (max(9.0, 3.4 + 3.6 * len(measured)), 2.2 + 0.62 * len(names))
+    figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(2, len(measured), squeeze=False, sharey="row", sharex="row")
     for column, measurement in enumerate(measured):
         above, below = axes[0, column], axes[1, column]
@@ -44,8 +44,9 @@ def draw(measured: Sequence[Measurement], context: Context) -> Figure:
     handles = [limit, copy, fastest]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
     figure.suptitle(
-        f"Optimizer steps beside fused Adam; median of {context.plan.rounds} rounds, whiskers are "
-        f"quartiles; threads: {context.threads}"
+        "Optimizer steps beside fused Adam\n"
+        f"median of {context.plan.rounds} rounds, whiskers are quartiles; "
+        f"threads: {context.threads}"
     )
     return figure
 
@@ -101,14 +102,7 @@ def _draw_ratios(
         if in_memory:
             axes.plot(row.limit, y, color=MARK, marker="|", ms=13, mew=2)
         furthest = max(1.0, q3, row.limit if in_memory else 0.0)
-        axes.annotate(
-            f"{median:.2f}",
-            (furthest, y),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize="small",
-        )
+        _label(axes, f"{median:.2f}", furthest, y)
     axes.axvline(1, color=MARK, lw=0.8)
     axes.set_xscale("log")
     axes.set_xlabel("time / time of fused Adam")
@@ -124,19 +118,25 @@ def _draw_bandwidth(
         if row is None:
             continue
         axes.barh(y, row.gb_per_second, height=0.62, color=_color(name), alpha=0.8)
-        axes.annotate(
-            f"{row.gb_per_second:.1f}",
-            (row.gb_per_second, y),
-            xytext=(4, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize="small",
-        )
+        _label(axes, f"{row.gb_per_second:.1f}", row.gb_per_second, y)
     axes.axvline(context.copy, color=MARK, ls=":", lw=1.2)
     axes.axvline(context.fastest, color=MARK, ls="--", lw=1.2)
     axes.set_xlabel("GB/s of the bytes that must move")
     axes.grid(axis="x", alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _label(axes: Axes, text: str, x: float, y: float) -> None:
+    """A number right of a bar, readable over the lines that cross it."""
+    axes.annotate(
+        text,
+        (x, y),
+        xytext=(5, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize="small",
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.6},
+    )
 
 
 def _scale_ratios(axes: Axes, measured: Sequence[Measurement]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import json
 import os
 from collections.abc import Callable
@@ -47,15 +49,24 @@ def temporary_bytes(step: Callable[[], object]) -> int:
     return most
 
 
-def bandwidth(
-    cache_bytes: int = 0, repeats: int = 7, clock: Callable[[], float] = perf_counter
-) -> dict[str, list[float]]:
-    """GB/s, read and written, of three simple passes over tensors that no cache can hold.
+def release() -> None:
+    """Give freed memory back to the system, which glibc would keep for later small tensors."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)
 
-    A copy may be slower than the others: many processors fetch what it is about to overwrite, and
-    that traffic is not counted. Optimizers update in place, where nothing is fetched for nothing.
+
+def bandwidth(
+    elements: int, repeats: int = 7, clock: Callable[[], float] = perf_counter
+) -> dict[str, list[float]]:
+    """GB/s, read and written, of three simple passes over tensors of so many float32.
+
+    Take more of them than any cache can hold. A copy may be slower than the others: many
+    processors fetch what it is about to overwrite, and that traffic is not counted. Optimizers
+    update in place, where nothing is fetched for nothing.
     """
-    a = torch.ones(max(25_000_000, cache_bytes))
+    a = torch.ones(elements)
     b = torch.ones_like(a)
     passes: dict[str, tuple[int, Callable[[], object]]] = {
         "copy": (2, lambda: b.copy_(a)),

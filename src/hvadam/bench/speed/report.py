@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from hvadam.bench import info
 from hvadam.bench.speed.contenders import REFERENCE, Contender
-from hvadam.bench.speed.measure import Growth, Measurement, Plan, Result
+from hvadam.bench.speed.timing import Growth, Measurement, Plan, Result
 
 COLUMNS = (
     "ratio: time of a step / time of a step of fused Adam measured next to it, median [quartiles] "
@@ -55,6 +56,7 @@ def table(measurement: Measurement, context: Context) -> Table:
     fits = context.fits_cache(measurement)
     result = Table(
         box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),  # the widest table fits 80 columns
         pad_edge=False,
         title=measurement.shape.title,
         title_justify="left",
@@ -67,7 +69,7 @@ def table(measurement: Measurement, context: Context) -> Table:
         result.add_row(
             row.contender,
             _digits(1e3 * row.typical_seconds),
-            f"{_digits(median)} \\[{_digits(q1)}, {_digits(q3)}]",
+            Text(f"{_digits(median)} [{_digits(q1)}, {_digits(q3)}]"),
             "-" if fits else f"{row.limit:.2f}",
             f"{row.gb_per_second:.1f}",
             "-" if row.temporary_bytes is None else _per_parameter(row.temporary_bytes, row),

@@ -17,7 +17,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from hvadam.bench.info import kernels_of
 from hvadam.bench.speed.contenders import REFERENCE, REFUSALS, Contender
-from hvadam.bench.speed.memory import state_bytes, temporary_bytes
+from hvadam.bench.speed.memory import release, state_bytes, temporary_bytes
 from hvadam.bench.speed.shapes import Shape
 from hvadam.torch.kernels import KERNELS
 
@@ -224,7 +224,7 @@ def measure(
     skipped: list[Skip] = []
     for batch in batches(contenders, shape, plan):
         results += _measure_batch(batch, start, beside, plan, skipped, on_progress)
-        gc.collect()  # its memory is the next batch's
+        release()  # its memory is the next batch's
     return Measurement(shape, results, skipped)
 
 
