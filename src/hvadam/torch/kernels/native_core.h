@@ -75,13 +75,46 @@ INLINE void NAME(clamp)(NAME(vector_t) *x, REAL low, REAL high) /* NaN passes, a
     }
 }
 
+/* What is pending: v has moved already; the step along it, and the projection. */
+INLINE void NAME(settle_vector)(NAME(vector_t) *theta, NAME(vector_t) v, const NAME(constants_t) *c)
+{
+    if (c->along != 0) *theta -= c->along * v;
+    if (c->has_bounds) NAME(clamp)(theta, c->low, c->high);
+}
+
+/* m and s from the gradient x. */
+INLINE void NAME(average_vector)(NAME(vector_t) x, NAME(vector_t) theta, NAME(vector_t) *m,
+                                 NAME(vector_t) v, NAME(vector_t) *s, const NAME(constants_t) *c,
+                                 int adam, int coupled)
+{
+    x *= c->factor;
+    if (coupled) x += c->coupled_decay * theta;
+    *m += c->one_beta1 * (x - *m);
+    if (adam) {
+        *s = c->beta2 * *s + c->one_beta2 * x * x;
+    } else {
+        NAME(vector_t) dev_v = (x - v) * (x - v), dev_m = (x - *m) * (x - *m);
+        NAME(vector_t) ratio = dev_v / (dev_m + c->gamma * dev_v + c->eps);
+        *s = c->beta2 * *s + c->one_beta2 * (ratio * dev_v) + c->eps;
+    }
+}
+
+/* The adaptive step, and the projection. */
+INLINE void NAME(adapt_vector)(NAME(vector_t) *theta, NAME(vector_t) m_hat, NAME(vector_t) s,
+                               const NAME(constants_t) *c)
+{
+    if (c->lr == 0) return; /* no rate, no move, whatever the step is */
+    *theta = *theta * c->keep - c->lr * (m_hat / (ROOT(s * c->inv2) + c->eps));
+    if (c->bounded) NAME(clamp)(theta, c->low, c->high);
+}
+
 /* One vector of the first pass: m and s from g, and the dots. The late step does before what is
  * pending, and after it the adaptive step. */
 INLINE void NAME(first_pass_vector)(REAL *theta, const REAL *g, REAL *m, REAL *v, REAL *s,
                                     const NAME(constants_t) *c, int adam, int coupled, int late,
-                                    lanes_t sums[][4])
+                                    int dotted, lanes_t sums[][4])
 {
-    NAME(vector_t) x, m_, v_, s_, theta_;
+    NAME(vector_t) x, m_, v_, s_, theta_ = {0};
     memcpy(&x, g, sizeof x);
     memcpy(&m_, m, sizeof m_);
     memcpy(&v_, v, sizeof v_);
@@ -89,39 +122,30 @@ INLINE void NAME(first_pass_vector)(REAL *theta, const REAL *g, REAL *m, REAL *v
     if (coupled || late) memcpy(&theta_, theta, sizeof theta_);
     if (late) {
         v_ += c->weight * (m_ * c->inv1_before - v_);
-        if (c->along != 0) theta_ -= c->along * v_; /* no rate, no move, whatever v is */
-        if (c->has_bounds) NAME(clamp)(&theta_, c->low, c->high);
         memcpy(v, &v_, sizeof v_);
+        NAME(settle_vector)(&theta_, v_, c);
     }
-    x *= c->factor;
-    if (coupled) x += c->coupled_decay * theta_;
-    m_ += c->one_beta1 * (x - m_);
-    if (adam) {
-        s_ = c->beta2 * s_ + c->one_beta2 * x * x;
-    } else {
-        NAME(vector_t) dev_v = (x - v_) * (x - v_), dev_m = (x - m_) * (x - m_);
-        NAME(vector_t) ratio = dev_v / (dev_m + c->gamma * dev_v + c->eps);
-        s_ = c->beta2 * s_ + c->one_beta2 * (ratio * dev_v) + c->eps;
-    }
+    NAME(average_vector)(x, theta_, &m_, v_, &s_, c, adam, coupled);
     memcpy(m, &m_, sizeof m_);
     memcpy(s, &s_, sizeof s_);
     m_ *= c->inv1;
     if (late) {
-        if (c->lr != 0) theta_ = theta_ * c->keep - c->lr * (m_ / (ROOT(s_ * c->inv2) + c->eps));
-        if (c->bounded) NAME(clamp)(&theta_, c->low, c->high);
+        NAME(adapt_vector)(&theta_, m_, s_, c);
         memcpy(theta, &theta_, sizeof theta_);
     }
-    NAME(dot)(&m_, &v_, sums);
+    if (dotted) NAME(dot)(&m_, &v_, sums);
 }
 
 INLINE void NAME(first_pass_as)(int64_t n, REAL *theta, const REAL *g, REAL *m, REAL *v, REAL *s,
-                                NAME(constants_t) c, int adam, int coupled, int late, double *dots)
+                                NAME(constants_t) c, int adam, int coupled, int late, int dotted,
+                                double *dots)
 {
     enum { WIDTH = NAME(WIDTH) };
     lanes_t sums[2][4] = {{{0}}};
     int64_t i = 0;
     for (; i + WIDTH <= n; i += WIDTH)
-        NAME(first_pass_vector)(theta + i, g + i, m + i, v + i, s + i, &c, adam, coupled, late, sums);
+        NAME(first_pass_vector)(theta + i, g + i, m + i, v + i, s + i, &c, adam, coupled, late,
+                                dotted, sums);
     if (i < n) { /* the rest, padded with zeros, which stay zero and add nothing */
         REAL rest[5][WIDTH] = {{0}};
         size_t size = (size_t)(n - i) * sizeof(REAL);
@@ -131,27 +155,27 @@ INLINE void NAME(first_pass_as)(int64_t n, REAL *theta, const REAL *g, REAL *m, 
         memcpy(rest[3], v + i, size);
         memcpy(rest[4], s + i, size);
         NAME(first_pass_vector)(rest[0], rest[1], rest[2], rest[3], rest[4], &c, adam, coupled, late,
-                                sums);
+                                dotted, sums);
         if (late) memcpy(theta + i, rest[0], size);
         memcpy(m + i, rest[2], size);
         if (late) memcpy(v + i, rest[3], size);
         memcpy(s + i, rest[4], size);
     }
-    NAME(fold)(sums, dots);
+    if (dotted) NAME(fold)(sums, dots);
 }
 
 /* m and s from g; adds |v-m_hat|^2, <v-m_hat,v>, |m_hat|^2, |v|^2 to dots. */
 INLINE void NAME(first_pass)(int64_t n, REAL *theta, const REAL *g, REAL *m, REAL *v, REAL *s,
                              NAME(constants_t) c, int adam, int coupled, int late, double *dots)
 {
-    if (late)
-        NAME(first_pass_as)(n, theta, g, m, v, s, c, adam, coupled, 1, dots);
-    else if (adam)
-        NAME(first_pass_as)(n, theta, g, m, v, s, c, 1, coupled, 0, dots);
+    if (adam)
+        NAME(first_pass_as)(n, theta, g, m, v, s, c, 1, coupled, late, 1, dots);
     else if (coupled)
-        NAME(first_pass_as)(n, theta, g, m, v, s, c, 0, 1, 0, dots);
+        NAME(first_pass_as)(n, theta, g, m, v, s, c, 0, 1, late, 1, dots);
+    else if (late)
+        NAME(first_pass_as)(n, theta, g, m, v, s, c, 0, 0, 1, 1, dots);
     else
-        NAME(first_pass_as)(n, theta, g, m, v, s, c, 0, 0, 0, dots);
+        NAME(first_pass_as)(n, theta, g, m, v, s, c, 0, 0, 0, 1, dots);
 }
 
 /* The dots alone, for state that was rounded after its update. */
@@ -159,11 +183,18 @@ INLINE void NAME(dots)(int64_t n, const REAL *m, const REAL *v, REAL inv1, doubl
 {
     enum { WIDTH = NAME(WIDTH) };
     lanes_t sums[2][4] = {{{0}}};
-    for (int64_t i = 0; i < n; i += WIDTH) {
-        NAME(vector_t) m_ = {0}, v_ = {0};
-        size_t size = (size_t)(n - i < WIDTH ? n - i : WIDTH) * sizeof(REAL);
-        memcpy(&m_, m + i, size);
-        memcpy(&v_, v + i, size);
+    NAME(vector_t) m_ = {0}, v_ = {0};
+    int64_t i = 0;
+    for (; i + WIDTH <= n; i += WIDTH) {
+        memcpy(&m_, m + i, sizeof m_);
+        memcpy(&v_, v + i, sizeof v_);
+        m_ *= inv1;
+        NAME(dot)(&m_, &v_, sums);
+    }
+    if (i < n) {
+        m_ = v_ = (NAME(vector_t)){0};
+        memcpy(&m_, m + i, (size_t)(n - i) * sizeof(REAL));
+        memcpy(&v_, v + i, (size_t)(n - i) * sizeof(REAL));
         m_ *= inv1;
         NAME(dot)(&m_, &v_, sums);
     }

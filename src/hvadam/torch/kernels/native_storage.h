@@ -86,6 +86,11 @@ INLINE uint32_t key_of(uint32_t seed, uint32_t index, uint32_t step, uint32_t st
     return mix(mix(mix(seed) + index) + 2 * step + stream);
 }
 
+INLINE void fill_bits(int64_t n, uint32_t key, uint32_t first, uint32_t *restrict bits)
+{
+    for (int64_t i = 0; i < n; i++) bits[i] = mix(key + first + (uint32_t)i);
+}
+
 /* ---- bfloat16 state ---- */
 
 INLINE void bf16_decode(int64_t n, const uint16_t *restrict from, float *restrict x)
@@ -94,12 +99,12 @@ INLINE void bf16_decode(int64_t n, const uint16_t *restrict from, float *restric
 }
 
 /* Round x in place and keep it; shift picks the half of the random bits. */
-INLINE void bf16_encode(int64_t n, float *restrict x, uint16_t *restrict to, uint32_t key,
-                        uint32_t first, int shift)
+INLINE void bf16_encode(int64_t n, float *restrict x, uint16_t *restrict to,
+                        const uint32_t *restrict random, int shift)
 {
     for (int64_t i = 0; i < n; i++) {
         uint32_t bits = float_to_bits(x[i]);
-        uint32_t chance = (mix(key + first + (uint32_t)i) >> shift) & 0xffffu;
+        uint32_t chance = (random[i] >> shift) & 0xffffu;
         uint32_t magnitude = bits & 0x7fffffffu;
         uint32_t rounded = (bits + chance) & 0xffff0000u;
         rounded = magnitude >= 0x7f800000u ? bits & 0xffff0000u : rounded;
@@ -143,21 +148,22 @@ INLINE float scale_of(int64_t n, const float *x, float top)
         largest = magnitude > largest ? magnitude : largest;
     }
     float scale = bits_to_float((uint32_t)largest) / top;
-    return scale > 0 ? scale : 1.0f;
+    return scale > 0x1p-120f ? scale : 1.0f;
 }
 
 /* Keep x, and put back what is kept. */
 INLINE void i8_encode(int64_t n, float *restrict x, int8_t *restrict to, float *scales,
-                      uint32_t key, uint32_t first)
+                      const uint32_t *restrict random)
 {
     for (int64_t start = 0; start < n; start += STATE_BLOCK) {
         int64_t count = start + STATE_BLOCK < n ? STATE_BLOCK : n - start;
         float *part = x + start;
         float scale = scale_of(count, part, 127.0f);
         scales[start / STATE_BLOCK] = scale;
+        float inverse = 1.0f / scale;
         for (int64_t i = 0; i < count; i++) {
-            uint32_t bits = mix(key + first + (uint32_t)(start + i)) & 0xffffu;
-            float q = __builtin_floorf(part[i] / scale + (float)(int32_t)bits * 0x1p-16f);
+            uint32_t bits = random[start + i] & 0xffffu;
+            float q = __builtin_floorf(part[i] * inverse + (float)(int32_t)bits * 0x1p-16f);
             q = q > 127.0f ? 127.0f : q;
             q = q < -127.0f ? -127.0f : q;
             int finite = (float_to_bits(part[i]) & 0x7f800000u) != 0x7f800000u;
@@ -168,7 +174,7 @@ INLINE void i8_encode(int64_t n, float *restrict x, int8_t *restrict to, float *
 }
 
 INLINE void u8_encode(int64_t n, float *restrict x, uint8_t *restrict to, float *scales,
-                      uint32_t key, uint32_t first)
+                      const uint32_t *restrict random)
 {
     float root[STATE_BLOCK];
     for (int64_t start = 0; start < n; start += STATE_BLOCK) {
@@ -176,9 +182,10 @@ INLINE void u8_encode(int64_t n, float *restrict x, uint8_t *restrict to, float 
         for (int64_t i = 0; i < count; i++) root[i] = __builtin_sqrtf(x[start + i]);
         float scale = scale_of(count, root, 254.0f);
         scales[start / STATE_BLOCK] = scale;
+        float inverse = 1.0f / scale;
         for (int64_t i = 0; i < count; i++) {
-            uint32_t bits = mix(key + first + (uint32_t)(start + i)) >> 16;
-            float part = root[i] / scale;
+            uint32_t bits = random[start + i] >> 16;
+            float part = root[i] * inverse;
             float q = __builtin_floorf(part + (float)(int32_t)bits * 0x1p-16f);
             q = q > 254.0f ? 254.0f : q;
             q = part > 0 && q < 1.0f ? 1.0f : q; /* never 0, or the step would divide by eps alone */
