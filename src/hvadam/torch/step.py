@@ -50,9 +50,8 @@ class Step:
         ):
             self._batches.setdefault(name, []).append(batch)
         dtypes = [m.dtype for m in tensors.m]
-        for scope, dtype in zip(scopes, dtypes, strict=True) if scalars[1:] else (
-            (first, dtype) for dtype in set(dtypes)
-        ):
+        kinds = zip(scopes, dtypes, strict=True) if scalars[1:] else ((first, x) for x in {*dtypes})
+        for scope, dtype in kinds:
             self._rounding[scope] = max(self._rounding[scope], _rounding(dtype))
 
     def add_idle(self, group: dict[str, Any], tensors: Columns) -> None:
