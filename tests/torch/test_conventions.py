@@ -951,7 +951,7 @@ def test_every_input_compiles(options: dict[str, Any]) -> None:
         params = [parameter(3)]
         params[0].grad = torch.ones_like(params[0])
         step = torch.compile(HVAdam(params, **options).step, fullgraph=True, backend="eager")
-        with pytest.raises(Exception, match='torch.compile is for hidden_step="exact"'):
+        with pytest.raises(Exception, match=r'torch\.compile is for hidden_step="exact"'):
             step()
         return
     options["lr"] = torch.tensor(0.01, dtype=torch.float64)
