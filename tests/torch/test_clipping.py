@@ -48,7 +48,10 @@ def test_equals_clip_grad_norm(kernel: str, max_norm: float, options: dict[str, 
         ours.step()
         nn.utils.clip_grad_norm_(outside, max_norm)
         theirs.step()
-        assert all(torch.equal(p.grad, g) for p, g in zip(inside, before, strict=True))
+        assert all(
+            p.grad is not None and torch.equal(p.grad, g)
+            for p, g in zip(inside, before, strict=True)
+        )
         torch.testing.assert_close(inside, outside, rtol=1e-9, atol=1e-12)
 
 
