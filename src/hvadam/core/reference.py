@@ -78,7 +78,7 @@ def step(
         >>> for _ in range(3):
         ...     step(scope, [slot], [slot.theta.copy()])  # f = ‖θ‖²/2
         >>> slot.theta.round(4).tolist(), scope.t2
-        ([1.9965, -0.9965], 2)
+        ([1.9956, -0.9964], 2)
     """
     taken = [
         (slot, np.asarray(g, np.float64))

@@ -76,12 +76,12 @@ def advance(
 
     Example:
         >>> import numpy as np
-        >>> dots = np.array([68.0, 42.0, 2.09, 34.0])  # Fig. 3, step 2 (rounded)
+        >>> dots = np.array([35.457, 33.684, 2.0886, 34.0])  # Fig. 3, step 2, rounded
         >>> before = np.array([1.0, 0.0, *INITIAL[2:]])
         >>> mix, gain, after = advance(np, before, dots, beta2=0.999, threshold=0.1,
         ...     gain=GAINS["linear"], restart_rule="paper", rounding=2.0**-52)
         >>> round(float(mix), 3), dict(zip(FIELDS, after))["steps_since_restart"].item()
-        (0.382, 1.0)
+        (0.05, 1.0)
     """
     t, t2, delta, cosine, _, _, restarts, holds, m_norm, v_norm = (
         scalars[..., i] for i in range(len(FIELDS))
