@@ -184,7 +184,7 @@ INLINE int64_t FOR(bf16_first)(const row_t *row, const group_t *o, int late, int
     uint16_t *m = (uint16_t *)row->m, *v = (uint16_t *)row->v, *s = (uint16_t *)row->s;
     const float *g = (const float *)row->g;
     float *theta = (float *)row->theta;
-    lanes_t sums[2][4] = {{{0}}};
+    lanes_t sums[4] = {{0}};
     int64_t i = at;
     for (; i + 8 <= at + n; i += 8) {
         FOR(float8_t) x, theta_ = {0}, m_ = FOR(load_bf16)(m + i), v_ = FOR(load_bf16)(v + i);

@@ -43,7 +43,7 @@ INLINE NAME(constants_t) NAME(constants)(const row_t *row, const group_t *o)
 
 /* The dots of one vector, added lane by lane in double. The difference is taken in double too:
  * rounded to float it would cost half the cosine's digits where v and m_hat are nearly parallel. */
-INLINE void NAME(dot)(const NAME(vector_t) *m_hat, const NAME(vector_t) *v, lanes_t sums[][4])
+INLINE void NAME(dot)(const NAME(vector_t) *m_hat, const NAME(vector_t) *v, lanes_t sums[4])
 {
     for (int part = 0; part < NAME(WIDTH) / LANES; part++) {
         NAME(part_t) m_part, v_part;
@@ -51,19 +51,17 @@ INLINE void NAME(dot)(const NAME(vector_t) *m_hat, const NAME(vector_t) *v, lane
         memcpy(&v_part, (const char *)v + part * sizeof v_part, sizeof v_part);
         lanes_t a = WIDEN(m_part), b = WIDEN(v_part);
         lanes_t d = b - a;
-        sums[part][0] += d * d;
-        sums[part][1] += d * b;
-        sums[part][2] += a * a;
-        sums[part][3] += b * b;
+        sums[0] += d * d;
+        sums[1] += d * b;
+        sums[2] += a * a;
+        sums[3] += b * b;
     }
 }
 
-INLINE void NAME(fold)(lanes_t sums[][4], double *dots)
+INLINE void NAME(fold)(lanes_t sums[4], double *dots)
 {
-    for (int k = 0; k < 4; k++) {
-        lanes_t both = sums[0][k] + sums[1][k];
-        for (int lane = 0; lane < LANES; lane++) dots[k] += both[lane];
-    }
+    for (int k = 0; k < 4; k++)
+        for (int lane = 0; lane < LANES; lane++) dots[k] += sums[k][lane];
 }
 
 INLINE void NAME(clamp)(NAME(vector_t) *x, REAL low, REAL high) /* NaN passes, as in torch.clamp */
@@ -112,7 +110,7 @@ INLINE void NAME(adapt_vector)(NAME(vector_t) *theta, NAME(vector_t) m_hat, NAME
  * pending, and after it the adaptive step. */
 INLINE void NAME(first_pass_vector)(REAL *theta, const REAL *g, REAL *m, REAL *v, REAL *s,
                                     const NAME(constants_t) *c, int adam, int coupled, int late,
-                                    int dotted, lanes_t sums[][4])
+                                    int dotted, lanes_t sums[4])
 {
     NAME(vector_t) x, m_, v_, s_, theta_ = {0};
     memcpy(&x, g, sizeof x);
@@ -141,7 +139,7 @@ INLINE void NAME(first_pass_as)(int64_t n, REAL *theta, const REAL *g, REAL *m, 
                                 double *dots)
 {
     enum { WIDTH = NAME(WIDTH) };
-    lanes_t sums[2][4] = {{{0}}};
+    lanes_t sums[4] = {{0}};
     int64_t i = 0;
     for (; i + WIDTH <= n; i += WIDTH)
         NAME(first_pass_vector)(theta + i, g + i, m + i, v + i, s + i, &c, adam, coupled, late,
@@ -182,7 +180,7 @@ INLINE void NAME(first_pass)(int64_t n, REAL *theta, const REAL *g, REAL *m, REA
 INLINE void NAME(dots)(int64_t n, const REAL *m, const REAL *v, REAL inv1, double *dots)
 {
     enum { WIDTH = NAME(WIDTH) };
-    lanes_t sums[2][4] = {{{0}}};
+    lanes_t sums[4] = {{0}};
     NAME(vector_t) m_ = {0}, v_ = {0};
     int64_t i = 0;
     for (; i + WIDTH <= n; i += WIDTH) {
