@@ -199,7 +199,8 @@ static int is_vector(const dl_tensor_t *t, int64_t size)
     return t->ndim == 1 && t->shape[0] == size && (size < 2 || !t->strides || t->strides[0] == 1);
 }
 
-/* Fill a row from its objects, NULL where there is none; returns whether the kernel can take it. */
+/* Fill a row from its objects, NULL where there is none. Returns 0 if the kernel cannot take it, 2
+ * if its elements are complex, else 1. */
 static int describe_row(void **objects, describe_fn *describe, clear_error_fn *clear_error,
                         row_t *row)
 {
@@ -247,7 +248,7 @@ static int describe_row(void **objects, describe_fn *describe, clear_error_fn *c
     row->theta_type = type[THETA];
     row->g_type = type[G];
     row->state_type = state;
-    return 1;
+    return parts;
 }
 
 /* Describe `count` tensors, given as columns of objects, NULL where a column is not in use; returns
@@ -260,7 +261,7 @@ EXPORT int64_t hvadam_describe(int64_t count, void **columns[COLUMNS], describe_
         void *objects[COLUMNS];
         for (int k = 0; k < COLUMNS; k++) objects[k] = columns[k] ? columns[k][i] : NULL;
         rows[i].fits = describe_row(objects, describe, clear_error, &rows[i]);
-        taken += rows[i].fits;
+        taken += rows[i].fits != 0;
     }
     return taken;
 }

@@ -81,12 +81,20 @@ def describe(tensors: Columns, scopes: Sequence[int]) -> Table:
     taken = library.describe(
         count, columns, library.exchange, library.clear_error, rows.ctypes.data
     )
-    negated = any(map(Tensor.is_neg, tensors.g))  # a lazy sign, which DLPack cannot show
-    if taken == count and not negated:
+    lazy = _lazy(tensors.g, rows)
+    if taken == count and not lazy:
         return Table(rows, range(count), ())
-    rows["fits"][[i for i, g in enumerate(tensors.g) if g.is_neg()]] = 0
+    rows["fits"][lazy] = 0
     fits = rows["fits"] != 0
     return Table(rows[fits], np.flatnonzero(fits).tolist(), np.flatnonzero(~fits).tolist())
+
+
+def _lazy(grads: Sequence[Tensor], rows: np.ndarray) -> list[int]:
+    """Gradients with a sign or a conjugation still to be done, which DLPack cannot show."""
+    lazy: list[int] = []
+    if any(map(Tensor.is_neg, grads)):
+        lazy += [i for i, g in enumerate(grads) if g.is_neg()]
+    return lazy + [i for i in np.flatnonzero(rows["fits"] == 2).tolist() if grads[i].is_conj()]
 
 
 def norm(batches: Sequence[Batch], total: Tensor) -> None:

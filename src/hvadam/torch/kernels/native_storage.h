@@ -148,7 +148,8 @@ INLINE float scale_of(int64_t n, const float *x, float top)
         largest = magnitude > largest ? magnitude : largest;
     }
     float scale = bits_to_float((uint32_t)largest) / top;
-    return scale > 0x1p-120f ? scale : 1.0f;
+    scale = scale > 0x1p-120f ? scale : 0x1p-120f; /* 1/scale must be finite */
+    return largest > 0 ? scale : 1.0f;
 }
 
 /* Keep x, and put back what is kept. */

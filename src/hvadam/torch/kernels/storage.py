@@ -77,8 +77,8 @@ def encode(x: Tensor, values: Tensor, scales: Tensor | None, bits: Tensor | None
     blocks = _blocks(torch.where(magnitude.isfinite(), magnitude, 0.0))
     largest = blocks.abs().amax(1)
     top = 254.0 if root else 127.0
-    # A block of such small numbers holds nothing worth keeping, and 1/scale must be finite.
-    scales.copy_(torch.where(largest / top > 2.0**-120, largest / top, 1.0))
+    smallest = 2.0**-120  # 1/scale must be finite
+    scales.copy_(torch.where(largest > 0, (largest / top).clamp(min=smallest), 1.0))
     part = (blocks * (1.0 / scales)[:, None]).view(-1)[: flat.numel()]
     chance = 0.5 if bits is None else bits.float() * 2.0**-16
     q = (part + chance).floor().clamp(-top, top)

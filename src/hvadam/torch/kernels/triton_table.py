@@ -31,17 +31,17 @@ KEPT = {
 }
 
 # Of the table and of the options. In triton_passes.py a column goes by its place.
-COLUMNS = (
-    *("theta", "g", "m", "v", "s", "step", "m_scales", "v_scales", "s_scales", "pending"),
-    *("size", "scope", "index", "group"),
+ADDRESSES = (
+    *("theta", "g", "m", "v", "s"),
+    *("step", "m_scales", "v_scales", "s_scales", "pending"),
 )
+COLUMNS = (*ADDRESSES, "size", "scope", "index", "group")
 OPTIONS = (
-    *("lr", "beta1", "one_beta1", "beta2", "one_beta2", "eps", "gamma", "decay", "coupled_decay"),
+    *("lr", "one_beta1", "beta2", "one_beta2", "eps", "gamma", "decay", "coupled_decay"),
     *("hidden_scale", "low", "high", "sign", "seed", "factor"),
 )
 WORK = 8  # numbers that a step works out for each tensor
 
-_PLAIN = getattr(Tensor, "__torch_dispatch__", None)  # subclasses with a life of their own differ
 # What a captured graph sends again at every replay.
 _captured: list[Tensor] = []
 
@@ -97,9 +97,16 @@ def split(tensors: Columns, device_type: str) -> tuple[list[list[int]], list[int
     """The rows that the kernel takes, by device, and the rest, which it leaves to others."""
     taken: dict[torch.device, list[int]] = {}
     rest: list[int] = []
-    for i, theta in enumerate(tensors.theta):
-        fits = theta.device.type == device_type and _fits(tensors, i)
-        (taken.setdefault(theta.device, []) if fits else rest).append(i)
+    columns = {name: getattr(tensors, name) for name in ADDRESSES if getattr(tensors, name)}
+    names = tuple(columns)
+    arrays = names.index("step")
+    seen, readable = None, False  # rows mostly look like the one before
+    for i, row in enumerate(zip(*columns.values(), strict=True)):
+        types = [(type(x), x.dtype, x.device, x.layout) for x in row]
+        if types != seen:
+            seen, readable = types, _types_fit(names, types, device_type)
+        fits = readable and _fits(row, arrays)
+        (taken.setdefault(row[0].device, []) if fits else rest).append(i)
     return list(taken.values()), rest
 
 
@@ -110,63 +117,62 @@ def plans(batches: Sequence[Batch]) -> Iterator[Plan]:
         devices: dict[torch.device, list[Batch]] = {}
         for batch in batches:
             devices.setdefault(batch.tensors.theta[0].device, []).append(batch)
-        shared.plans = [_plan(device, group) for device, group in devices.items()]
+        shared.plans = []
+        for device, group in devices.items():
+            with _current(device):
+                shared.plans.append(_plan(device, group))
     for plan in shared.plans:
         with _current(plan.device):
             yield plan
 
 
-def _fits(tensors: Columns, i: int) -> bool:
-    """Whether a row has the types and the one dense layout that the passes read."""
-    theta, m, v, s = (column[i] for column in (tensors.theta, tensors.m, tensors.v, tensors.s))
-    g = tensors.g[i : i + 1]
-    arrays = [theta, m, v, s, *g]
-    kept = KEPT.get((m.dtype, s.dtype))
-    real = torch.float64 if theta.dtype == torch.float64 else torch.float32
-    blocks = -(-m.numel() // storage.BLOCK)
-    vectors = [
-        (tensors.step[i], torch.float32, 1),
-        *((x[i], torch.float32, blocks) for x in tensors[6:9] if x),
-        *((x[i], torch.float64, 2) for x in (tensors.pending,) if x),
-    ]
+def _types_fit(names: Sequence[str], types: Sequence[tuple[Any, ...]], device_type: str) -> bool:
+    """Whether the passes can read a row whose tensors have these types."""
+    dtypes = {name: dtype for name, (_, dtype, _, _) in zip(names, types, strict=True)}
+    theta, m = dtypes["theta"], dtypes["m"]
+    kept = KEPT.get((m, dtypes["s"]))
+    real = torch.float64 if theta == torch.float64 else torch.float32
+    expected = {"v": m, "step": torch.float32, "pending": torch.float64}
+    expected |= dict.fromkeys(("m_scales", "v_scales", "s_scales"), torch.float32)
+    plain = getattr(Tensor, "__torch_dispatch__", None)  # what some subclasses replace
     return (
-        kept is not None
-        and m.dtype == v.dtype
-        and (m.dtype == real or (kept != FULL and real == torch.float32))
-        and all(x.dtype in TYPES for x in (theta, *g))
-        and bool(tensors.m_scales) == (kept == INT8)
-        and all(_is_plain(x) and x.device == theta.device for x in arrays)
-        and _share_layout(arrays)
+        types[0][2].type == device_type
         and all(
-            _is_plain(x)
-            and x.device == theta.device
-            and x.dtype == dtype
-            and x.numel() == size
-            and x.is_contiguous()
-            for x, dtype, size in vectors
+            getattr(kind, "__torch_dispatch__", None) is plain
+            and device == types[0][2]
+            and layout == torch.strided
+            for kind, _, device, layout in types
         )
+        and kept is not None
+        and (m == real or (kept != FULL and real == torch.float32))
+        and theta in TYPES
+        and dtypes.get("g", theta) in TYPES
+        and all(dtypes[name] == dtype for name, dtype in expected.items() if name in dtypes)
+        and ("m_scales" in names) == (kept == INT8)
     )
 
 
-def _is_plain(x: Tensor) -> bool:
-    """Whether what lies at its address is all that there is to it."""
-    return (
-        getattr(type(x), "__torch_dispatch__", None) is _PLAIN
-        and x.layout == torch.strided
-        and not x.is_neg()
-    )
-
-
-def _share_layout(tensors: Sequence[Tensor]) -> bool:
-    """Whether the tensors fill their memory without gaps, all in the same order."""
-    first = tensors[0]
-    shape = first.shape
-    if any(x.shape != shape for x in tensors[1:]):
+def _fits(row: Sequence[Tensor], count: int) -> bool:
+    """Whether a row's arrays, which are the first of it, share one dense layout."""
+    theta = row[0]
+    shape, size = theta.shape, theta.numel()
+    arrays, vectors = row[:count], row[count:]
+    if any([x.shape != shape for x in arrays]) or any(map(Tensor.is_neg, arrays[:2])):
         return False
-    if all(x.is_contiguous() for x in tensors):
-        return True
+    if not all(map(Tensor.is_contiguous, row)) and not (
+        all(map(Tensor.is_contiguous, vectors)) and _share_strides(arrays)
+    ):
+        return False
+    blocks = -(-size // storage.BLOCK)
+    sizes = [x.numel() for x in vectors]  # of the step; then scales and what is pending
+    return sizes in ([1], [1, 2], [1, blocks, blocks, blocks], [1, blocks, blocks, blocks, 2])
+
+
+def _share_strides(tensors: Sequence[Tensor]) -> bool:
+    """Whether tensors of one shape fill their memory without gaps, all in the same order."""
+    first = tensors[0]
     strides, *others = (
-        [step for step, size in zip(x.stride(), shape, strict=True) if size != 1] for x in tensors
+        [step for step, size in zip(x.stride(), x.shape, strict=True) if size != 1] for x in tensors
     )
     order = sorted(range(first.ndim), key=first.stride().__getitem__, reverse=True)
     return all(x == strides for x in others) and first.permute(order).is_contiguous()
@@ -178,8 +184,8 @@ def _plan(device: torch.device, batches: Sequence[Batch]) -> Plan:
     aligned = (addresses % ALIGNMENT == 0).all(0) & (rows["size"] % ALIGNMENT == 0)
     numbers: dict[Kind, int] = {}
     kinds = [
-        numbers.setdefault(kind._replace(aligned=fits), len(numbers))
-        for kind, fits in zip(_kinds(batches), aligned.tolist(), strict=True)
+        numbers.setdefault(Kind._make((*types, fits)), len(numbers))
+        for types, fits in zip(_types(batches), aligned.tolist(), strict=True)
     ]
     options = np.array([_group(batch) for batch in batches])
 
@@ -207,7 +213,7 @@ def _plan(device: torch.device, batches: Sequence[Batch]) -> Plan:
 def _rows(batch: Batch, group: int) -> np.ndarray:
     tensors = batch.tensors
     rows = np.zeros(len(tensors.theta), [(name, np.int64) for name in COLUMNS])
-    for name in COLUMNS[:10]:
+    for name in ADDRESSES:
         column: Sequence[Tensor] = getattr(tensors, name)
         if column:
             rows[name] = [x.data_ptr() for x in column]
@@ -219,14 +225,14 @@ def _rows(batch: Batch, group: int) -> np.ndarray:
     return rows
 
 
-def _kinds(batches: Sequence[Batch]) -> Iterator[Kind]:
-    """The kind of each row, alignment left open."""
+def _types(batches: Sequence[Batch]) -> Iterator[tuple[Any, ...]]:
+    """The kind of each row but for its alignment."""
     for batch in batches:
         x, o = batch.tensors, batch.options
         for theta, g, m, s in zip(x.theta, x.g or x.theta, x.m, x.s, strict=True):
-            real = torch.promote_types(theta.dtype, torch.float32)
+            real = torch.float64 if theta.dtype == torch.float64 else torch.float32
             kept = KEPT[m.dtype, s.dtype]
-            yield Kind(theta.dtype, g.dtype, real, kept, o.adam, o.coupled_decay != 0, False)
+            yield theta.dtype, g.dtype, real, kept, o.adam, o.coupled_decay != 0
 
 
 def _group(batch: Batch) -> tuple[float, ...]:
@@ -234,7 +240,7 @@ def _group(batch: Batch) -> tuple[float, ...]:
     lr = 0.0 if isinstance(o.lr, Tensor) else o.lr  # set on the device
     low, high = batch.bounds or (-math.inf, math.inf)
     return (
-        *(lr, o.beta1, 1.0 - o.beta1, o.beta2, 1.0 - o.beta2, o.eps),
+        *(lr, 1.0 - o.beta1, o.beta2, 1.0 - o.beta2, o.eps),
         *(o.gamma, o.decay, o.coupled_decay, o.hidden_scale),
         *(low, high, -1.0 if o.maximize else 1.0, o.seed, 1.0),
     )
