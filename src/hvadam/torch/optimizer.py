@@ -83,8 +83,9 @@ class HVAdam(Optimizer):
             and the element alone, so replicas agree and a resumed run repeats itself.
         hidden_step: "exact", or "late": v and the step along it are one step behind, which saves
             the second pass over memory. Another algorithm; see :meth:`flush`, :meth:`evaluation`.
-        kernel: "auto", "native" (compiled, for CPUs), "loop" (one tensor at a time) or "foreach"
-            (lists of tensors; the one that ``torch.compile`` traces).
+        kernel: "auto", "native" (compiled, for CPUs), "loop" (one tensor at a time), "foreach"
+            (lists of tensors; the one that ``torch.compile`` traces) or "triton" (for GPUs; never
+            chosen by "auto", for so far only Triton's interpreter has run it).
 
     Per group may be set: lr, betas[0], eps, gamma, weight_decay, weight_decay_mode, hidden_scale,
     preconditioner, bounds, maximize. betas[1], restart_threshold and hidden_gain must agree among
