@@ -151,7 +151,7 @@ def test_groups_of_every_sort_share_the_launches(launches: Counter[str]) -> None
         [
             {"params": [a], "weight_decay": 0.1},
             {"params": [b, half], "maximize": True, "betas": (0.5, 0.999)},
-            {"params": [c], "preconditioner": "adam", "eps": 1e-8, "lr": 0.0},
+            {"params": [c], "preconditioner": "adam", "lr": 0.0, "bounds": (-0.1, 0.1)},
             {"params": [d], "bounds": (-0.1, 0.1), "gamma": 0.0, "hidden_scale": 0.3},
         ],
         lr=1e-2,
