@@ -336,6 +336,15 @@ def test_custom_gain_is_checked_and_used() -> None:
     assert optimizer.state_dict()["param_groups"][0]["hidden_gain"] == "custom"
 
 
+def test_lazily_conjugated_or_negated_parameters_are_refused() -> None:
+    """Kernels that write memory would write through the pending sign."""
+    x = torch.randn(3, dtype=torch.complex64)
+    for lazy in (x.conj(), x.conj().imag):
+        with pytest.raises(ValueError, match="must not be conjugated or negated lazily"):
+            HVAdam([nn.Parameter(lazy)])
+    HVAdam([nn.Parameter(x.conj().resolve_conj())])
+
+
 def test_bounds_clamp_after_both_steps() -> None:
     p = nn.Parameter(torch.tensor([0.0, 0.999, 5.0]))
     optimizer = HVAdam([p], lr=0.1, bounds=(-1.0, 1.0))

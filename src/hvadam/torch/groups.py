@@ -106,6 +106,11 @@ def _check_parameter(p: Any, state: str) -> None:
         return
     if not (p.is_floating_point() or p.is_complex()):
         raise TypeError(f"HVAdam: parameters must be floating point or complex, got {p.dtype}.")
+    if p.is_conj() or p.is_neg():
+        raise ValueError(
+            "HVAdam: parameters must not be conjugated or negated lazily; give it "
+            "p.resolve_conj().resolve_neg()."
+        )
     if state != "float32" and torch.promote_types(p.dtype, torch.float32) != torch.float32:
         raise TypeError(
             f'HVAdam: state_dtype="{state}" is for parameters of float32 or less, got {p.dtype}; '
