@@ -32,7 +32,7 @@ format: .venv/installed  ## rewrite the sources in the project's style
 types: .venv/installed
 	$(PY) -m basedpyright
 
-.venv/installed: pyproject.toml constraints.txt
+.venv/installed: pyproject.toml constraints.txt setup.py $(wildcard src/hvadam/torch/kernels/native*.[ch])
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo 'hvadam: Python 3.11 or newer is needed as "$(PYTHON)"; name another: make PYTHON=python3.12 ...'; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
