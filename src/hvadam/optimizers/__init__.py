@@ -1,0 +1,150 @@
+"""Every optimizer that the benchmarks compare, one file each, HVAdam included.
+
+``import hvadam.optimizers`` loads no framework; a contender's file is read when it is asked for.
+
+Example:
+    >>> import torch
+    >>> from hvadam import optimizers
+    >>> optimizers.names()[:3]
+    ['sgd', 'sgd_ema', 'adam']
+    >>> model = torch.nn.Linear(3, 1)
+    >>> optimizer = optimizers.create("adamw", model, lr=3e-4)
+    >>> model(torch.ones(3)).sum().backward()
+    >>> optimizer.step()
+"""
+
+from __future__ import annotations
+
+import difflib
+import pkgutil
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from hvadam.optimizers._spec import OptimizerSpec
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from torch.optim import Optimizer
+
+__all__ = ["OptimizerSpec", "create", "decay_groups", "get", "names"]
+
+# The order of tables and legends. A file that is not named here is listed after these.
+ORDER = (
+    *("sgd", "sgd_ema", "adam", "adamw", "rmsprop", "radam", "msvag", "yogi", "adabound"),
+    *("fromage", "adabelief", "adai", "padam", "swa", "lookahead", "lookaround"),
+    *("lion", "muon", "schedule_free_adamw", "hvadam", "hvadam0", "hvadam1", "hvadam2"),
+)
+# What a param group may say beside the contender's options.
+GROUP_KEYS = ("params", "name")
+
+
+def names() -> list[str]:
+    """The contenders, in the order of tables and legends."""
+    rank = {name: i for i, name in enumerate(ORDER)}
+    found = [module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_"]
+    return sorted(found, key=lambda name: (rank.get(name, len(ORDER)), name))
+
+
+def get(name: str) -> OptimizerSpec:
+    """What is known of one contender.
+
+    Raises:
+        ValueError: there is none of that name.
+
+    Example:
+        >>> get("adam").paper
+        'arXiv:1412.6980'
+    """
+    if name not in names():
+        raise ValueError(f"hvadam.optimizers: there is no {name!r}; {_instead(name, names())}")
+    return import_module(f"{__name__}.{name}").SPEC
+
+
+def create(
+    name: str,
+    params: nn.Module | Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict[str, Any]],
+    *,
+    model: nn.Module | None = None,
+    **options: Any,
+) -> Optimizer:
+    """Build a contender, ready to step.
+
+    Args:
+        name: One of `names()`.
+        params: A model, of which all that requires gradients is optimized; or parameters or param
+            groups, as for any optimizer of torch.
+        model: The model that the parameters belong to, if `params` is not the model itself. Only
+            contenders that need more than parameters look at it: Muon for its embeddings and
+            its head, Lookaround for its buffers.
+        options: What to change of the contender's defaults.
+
+    Raises:
+        ValueError: an unknown name, a value out of its range, or no parameters.
+        TypeError: an option that the contender does not have.
+
+    Example:
+        >>> import torch
+        >>> create("adam", [torch.nn.Parameter(torch.ones(2))], beta=0.9)
+        Traceback (most recent call last):
+        TypeError: hvadam.optimizers: adam has no option 'beta'; did you mean 'betas'?
+    """
+    from torch import nn
+
+    spec = get(name)
+    if isinstance(params, nn.Module):
+        model = params
+        params = [p for p in model.parameters() if p.requires_grad]
+    groups = _as_groups(name, params)
+    for given, allowed in (
+        (options, spec.defaults),
+        *((group, (*spec.defaults, *GROUP_KEYS)) for group in groups),
+    ):
+        _refuse_unknown(name, given, allowed)
+    return spec.build(model, groups, {**spec.defaults, **options})
+
+
+def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Two param groups: matrices and kernels decay; biases and norms, which have one axis, do not.
+
+    Example:
+        >>> import torch
+        >>> model = torch.nn.Linear(3, 2)
+        >>> [(g["weight_decay"], len(g["params"])) for g in decay_groups(model, 0.1)]
+        [(0.1, 1), (0.0, 1)]
+        >>> optimizer = create("muon", decay_groups(model, 0.1), model=model)
+    """
+    trained = [p for p in model.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in trained if p.ndim >= 2], "weight_decay": weight_decay},
+        {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
+    ]
+    return [group for group in groups if group["params"]]
+
+
+def _as_groups(name: str, params: Iterable[Any]) -> list[dict[str, Any]]:
+    """The caller's parameters as groups of lists, which a builder may split."""
+    listed = list(params)
+    if not listed:
+        raise ValueError(f"hvadam.optimizers: {name} was given no parameters.")
+    if not isinstance(listed[0], dict):
+        return [{"params": [p[1] if isinstance(p, tuple) else p for p in listed]}]
+    groups = [dict(group) for group in listed]
+    for group in groups:
+        members = group["params"]
+        group["params"] = list(members) if isinstance(members, Iterable) else [members]
+    return groups
+
+
+def _refuse_unknown(name: str, given: Mapping[str, Any], allowed: Iterable[str]) -> None:
+    allowed = list(allowed)
+    for option in given:
+        if option not in allowed:
+            raise TypeError(
+                f"hvadam.optimizers: {name} has no option {option!r}; {_instead(option, allowed)}"
+            )
+
+
+def _instead(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(word, known)
+    return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}."
