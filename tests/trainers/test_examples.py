@@ -1,0 +1,89 @@
+"""The examples run as their first lines say, learn, and resume where they stopped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DISTRIBUTED = ["train_ddp.py", "train_fsdp2.py"]
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("script", DISTRIBUTED)
+def test_two_ranks_do_what_one_does(script: str, launch: Callable[..., str]) -> None:
+    """The batch is the same for any number of ranks, and so must be the scalars of HVAdam.
+
+    They are compared as printed, to four digits: were they made from one rank's shards, already the
+    alignment at step 10 would be another.
+    """
+    two = numbers(launch(EXAMPLES / script, ranks=2))
+    one = numbers(launch(EXAMPLES / script, "--steps", 20, ranks=1))
+    assert list(two) == [1, 10, 20, 30, 40, 50, 60]
+    for step in (1, 10, 20):
+        assert one[step] == pytest.approx(two[step], abs=2e-3)
+    losses = [loss for loss, _ in two.values()]
+    assert losses[0] > 3.5  # log of 43 characters is 3.76
+    assert losses[-1] < 2.5
+
+
+@pytest.mark.parametrize("script", DISTRIBUTED)
+def test_resumes_bit_for_bit(
+    script: str,
+    launch: Callable[..., str],
+    tmp_path: Path,
+    assert_same: Callable[[Any, Any], None],
+) -> None:
+    straight, stopped = tmp_path / "straight", tmp_path / "stopped"
+    launch(EXAMPLES / script, "--checkpoint", straight, "--steps", 30, ranks=2)
+    launch(EXAMPLES / script, "--checkpoint", stopped, "--steps", 15, ranks=2)
+    resumed = launch(EXAMPLES / script, "--checkpoint", stopped, "--steps", 30, ranks=2)
+    assert min(numbers(resumed)) == 16
+    assert not list(stopped.glob("*partial*"))
+    assert_same(saved(stopped), saved(straight))
+
+
+@pytest.mark.parametrize("ranks", [None, 2])
+def test_hugging_face(ranks: int | None, launch: Callable[..., str]) -> None:
+    pytest.importorskip("transformers")
+    output = launch(EXAMPLES / "finetune_hf.py", ranks=ranks)
+    losses = [float(x) for x in re.findall(r"'loss': '([\d.e-]+)'", output)]
+    assert len(losses) == 4  # two unrelated runs would log twice as often
+    assert 0.5 < losses[0] < 0.9  # log 2, and not multiplied by the number of ranks
+    assert losses[-1] < 0.1
+    assert output.count("'hvadam/alignment'") == 4
+    assert "'eval_accuracy': '1'" in output
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_lightning(devices: int, launch: Callable[..., str], tmp_path: Path) -> None:
+    pytest.importorskip("lightning")
+    run = (EXAMPLES / "lightning_module.py", "--devices", devices, "--checkpoint", tmp_path / "run")
+    output = launch(*run)
+    losses = [float(x) for x in re.findall(r"epoch .* loss ([\d.]+)", output)]
+    assert len(losses) == 10
+    assert losses[-1] < losses[0] / 4
+    assert "epoch  11" in launch(*run, "--epochs", 11)
+
+
+def numbers(output: str) -> dict[int, tuple[float, float]]:
+    """Loss and alignment of each step that was printed."""
+    rows = re.findall(r"step +(\d+)  loss ([\d.]+)  alignment ([\d.]+)", output)
+    return {int(step): (float(loss), float(alignment)) for step, loss, alignment in rows}
+
+
+def saved(directory: Path) -> dict[str, Any]:
+    """The last checkpoint, whole, from one file or from the shards of a folder."""
+    if (directory / "checkpoint.pt").exists():
+        return torch.load(directory / "checkpoint.pt", weights_only=True)
+    from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
+
+    whole = directory / "whole.pt"
+    dcp_to_torch_save(max(directory.glob("step-*")), whole)
+    return torch.load(whole, weights_only=True)
