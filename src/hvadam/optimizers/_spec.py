@@ -50,8 +50,8 @@ class OptimizerSpec:
             problems may share one tensor.
         evaluation: A context in which the parameters are the ones to evaluate, for contenders
             that average: the runner evaluates inside it, and training goes on unchanged after.
-        averages: Whether `evaluation` swaps parameters in, so that batch-norm statistics must be
-            estimated anew for them.
+        averages: Whether `evaluation` swaps parameters in that the model's batch-norm statistics
+            do not belong to, so that those must be estimated anew.
         evaluated: Likewise an oracle: what `evaluation` shows after each step, where that differs
             from the parameters in training.
         tolerance: How far from the oracle float64 may be, relative to the largest parameter.

@@ -1,4 +1,4 @@
-"""Adam: each coordinate divided by the root of its mean square gradient; decay joins the gradient."""
+"""Adam: each coordinate over the root of its mean square gradient; decay joins the gradient."""
 
 from __future__ import annotations
 

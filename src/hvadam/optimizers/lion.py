@@ -2,84 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
-from torch.optim import Optimizer
-from torch.optim.optimizer import ParamsT
 
-from hvadam.optimizers._options import require, require_betas
 from hvadam.optimizers._search import log_grid
 from hvadam.optimizers._spec import Arrays, BadCase, Case, OptimizerSpec
 
 
-class Lion(Optimizer):
-    r"""Lion, evolved sign momentum.
+def build(model: Any, groups: list[dict[str, Any]], options: dict[str, Any]) -> Any:
+    from hvadam.optimizers._implementations.lion import Lion
 
-    .. math::
-        \theta &\leftarrow \theta
-            - \alpha (\operatorname{sign}(\beta_1 m + (1-\beta_1) g) + \lambda \theta) \\
-        m &\leftarrow \beta_2 m + (1-\beta_2) g
-
-    Args:
-        params: Parameters or param groups.
-        lr: :math:`\alpha`; three to ten times below Adam's, for every coordinate moves by it.
-        betas: :math:`\beta_1, \beta_2`.
-        weight_decay: :math:`\lambda`; three to ten times above AdamW's.
-
-    Example:
-        >>> w = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
-        >>> w.grad = torch.tensor([0.3, -7.0])
-        >>> Lion([w], lr=0.5).step()
-        >>> w.tolist()
-        [0.5, -1.5]
-    """
-
-    def __init__(
-        self,
-        params: ParamsT,
-        lr: float = 1e-4,
-        betas: tuple[float, float] = (0.9, 0.99),
-        weight_decay: float = 0.0,
-    ) -> None:
-        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
-
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters, with options that are in range."""
-        options = {**self.defaults, **param_group}
-        require("Lion", "lr", options["lr"])
-        require_betas("Lion", options["betas"])
-        require("Lion", "weight_decay", options["weight_decay"])
-        super().add_param_group(param_group)
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step, after the closure if there is one."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        for group in self.param_groups:
-            params = [p for p in group["params"] if p.grad is not None]
-            if not params:
-                continue
-            for p in params:
-                if not self.state[p]:
-                    self.state[p]["exp_avg"] = torch.zeros_like(p)
-            grads = [p.grad for p in params]
-            exp_avgs = [self.state[p]["exp_avg"] for p in params]
-            beta1, beta2 = group["betas"]
-            updates = torch._foreach_lerp(exp_avgs, grads, 1 - beta1)
-            torch._foreach_sign_(updates)
-            torch._foreach_mul_(params, 1 - group["lr"] * group["weight_decay"])
-            torch._foreach_add_(params, updates, alpha=-group["lr"])
-            torch._foreach_lerp_(exp_avgs, grads, 1 - beta2)
-        return loss
-
-
-def build(model: Any, groups: list[dict[str, Any]], options: dict[str, Any]) -> Lion:
     return Lion(groups, **options)
 
 

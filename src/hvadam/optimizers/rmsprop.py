@@ -1,4 +1,4 @@
-"""RMSProp: the gradient divided by the root of its mean square, without a correction of the bias."""
+"""RMSProp: the gradient over the root of its mean square, whose bias is not corrected."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def oracle(params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any]) 
 SPEC = OptimizerSpec(
     name="rmsprop",
     paper="Tieleman & Hinton, Neural Networks for Machine Learning, lecture 6e, 2012",
-    source="torch.optim.RMSprop; alpha 0.99 is torch's and the AdaBelief study's, the lecture's 0.9",
+    source="torch.optim.RMSprop; its alpha of 0.99 is the AdaBelief study's, the lecture has 0.9",
     build=build,
     defaults={"lr": 1e-3, "alpha": 0.99, "eps": 1e-8, "momentum": 0.0, "weight_decay": 0.0},
     search={"lr": log_grid(3e-5, 3e-2)},

@@ -13,28 +13,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
-from torch.optim import SGD
 
-from hvadam.optimizers._options import require
 from hvadam.optimizers._search import log_grid
 from hvadam.optimizers._spec import Arrays, BadCase, Case, OptimizerSpec
 
 
-class SGDEMA(SGD):
-    """``torch.optim.SGD`` whose dampening is its momentum and whose average starts at 0."""
+def build(model: Any, groups: list[dict[str, Any]], options: dict[str, Any]) -> Any:
+    from hvadam.optimizers._implementations.sgd_ema import SGDEMA
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters, with their averages at 0."""
-        require("SGDEMA", "momentum", param_group.get("momentum", self.defaults["momentum"]), 0, 1)
-        super().add_param_group(param_group)
-        group = self.param_groups[-1]
-        group["dampening"] = group["momentum"]
-        for p in group["params"]:
-            self.state[p]["momentum_buffer"] = torch.zeros_like(p)
-
-
-def build(model: Any, groups: list[dict[str, Any]], options: dict[str, Any]) -> SGDEMA:
     return SGDEMA(groups, **options)
 
 

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
-from hvadam.optimizers._implementations._base import Baseline, Moving
+from hvadam.optimizers._implementations._base import Moving, TensorByTensor
 from hvadam.optimizers._options import require, require_betas
 
 
-class Lion(Baseline):
+class Lion(TensorByTensor):
     """Lion, evolved sign momentum.
 
     θ ← θ - lr·(sign(β₁m + (1-β₁)g) + λθ), then m ← β₂m + (1-β₂)g.

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from hvadam.optimizers._checks import one_of
-from hvadam.optimizers._implementations._base import Baseline, Moving
+from hvadam.optimizers._implementations._base import Moving, TensorByTensor
 from hvadam.optimizers._options import require, require_betas
 
 # The quintic of Keller Jordan's write-up: five rounds take singular values to about 0.7 to 1.2.
@@ -18,7 +18,7 @@ ROUNDS = 5
 SMALLEST_NORM = 1e-7
 
 
-class Muon(Baseline):
+class Muon(TensorByTensor):
     """The momentum of each matrix, orthogonalized; AdamW for the rest, under one learning rate.
 
     m ← μm + (1-μ)g, and θ ← θ - lr·λθ - 0.2·√max(rows, columns)·lr·NS(μm + (1-μ)g), where NS brings

@@ -11,11 +11,11 @@ from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
 from hvadam.optimizers._checks import whole
-from hvadam.optimizers._implementations._base import Baseline, Moving
+from hvadam.optimizers._implementations._base import Moving, TensorByTensor
 from hvadam.optimizers._options import require, require_betas
 
 
-class ScheduleFreeAdamW(Baseline):
+class ScheduleFreeAdamW(TensorByTensor):
     """AdamW that needs no schedule, for what it evaluates is an average.
 
     The parameters are y, where gradients are taken. Inside `evaluation` they are x, the average of
