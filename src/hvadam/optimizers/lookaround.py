@@ -89,6 +89,5 @@ SPEC = OptimizerSpec(
         BadCase({"k": 0}, "Lookaround: k must be a whole number >= 1, got 0"),
     ],
     evaluation=lambda optimizer: optimizer.evaluation(),
-    averages=True,
-    evaluated=evaluated,
+    averages=False,  # batch-norm statistics are averaged with the weights
 )

@@ -30,6 +30,7 @@ class Lookahead(Wrapper):
         weight_decay: Coupled (L2), of the inner optimizer.
 
     Example:
+        >>> import torch
         >>> x = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
         >>> optimizer = Lookahead([x], lr=0.1)
         >>> for _ in range(100):

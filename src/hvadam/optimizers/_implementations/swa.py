@@ -32,6 +32,7 @@ class SWA(Wrapper):
         weight_decay: Coupled (L2), of the inner optimizer.
 
     Example:
+        >>> import torch
         >>> x = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
         >>> optimizer = SWA([x], lr=0.1, start=50)
         >>> for _ in range(100):
