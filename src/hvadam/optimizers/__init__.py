@@ -124,16 +124,28 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
 
 def _as_groups(name: str, params: Iterable[Any]) -> list[dict[str, Any]]:
     """The caller's parameters as groups of lists, which a builder may split."""
-    listed = list(params)
-    if not listed:
+    from torch import Tensor
+
+    if isinstance(params, Tensor):
+        raise TypeError(
+            f"hvadam.optimizers: {name}: params must be a model, parameters or param groups, got "
+            "one tensor; put it in a list."
+        )
+    groups = list(params)
+    if not all(isinstance(group, dict) for group in groups):
+        groups = [{"params": groups}]
+    groups = [{**group, "params": _members(group["params"])} for group in groups]
+    if not any(group["params"] for group in groups):
         raise ValueError(f"hvadam.optimizers: {name} was given no parameters.")
-    if not isinstance(listed[0], dict):
-        return [{"params": [p[1] if isinstance(p, tuple) else p for p in listed]}]
-    groups = [dict(group) for group in listed]
-    for group in groups:
-        members = group["params"]
-        group["params"] = list(members) if isinstance(members, Iterable) else [members]
     return groups
+
+
+def _members(params: Any) -> list[Any]:
+    """One parameter, several, or named ones, as a list."""
+    from torch import Tensor
+
+    listed = [params] if isinstance(params, Tensor) else list(params)
+    return [p[1] if isinstance(p, tuple) else p for p in listed]
 
 
 def _refuse_unknown(name: str, given: Mapping[str, Any], allowed: Iterable[str]) -> None:
