@@ -135,6 +135,25 @@ def _make_app() -> "typer.Typer":
         benchmark(names, out, Console(), threads=threads, quick=quick, growth=growth)
 
     @app.command()
+    def theory(
+        rounds: Annotated[
+            int, typer.Option(parser=_count, metavar="N", help="Rounds of each problem.")
+        ] = 100_000,
+        out: Annotated[
+            Path,
+            typer.Option(metavar="DIR", help="Under which results/ and docs/ are written."),
+        ] = Path("theory-results"),
+    ) -> None:
+        """Measure the paper's theorems beside their bounds, write numbers, figures and a page."""
+        from rich.console import Console
+
+        from hvadam.bench.theory import study
+
+        for folder in ("results", "docs/figures"):
+            _make_directory(out / folder)
+        study(rounds, out, Console())
+
+    @app.command()
     def info(
         as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
     ) -> None:
