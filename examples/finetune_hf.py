@@ -39,7 +39,9 @@ WORDS = ["[PAD]", *itertools.chain(*COLUMNS)]
 def main() -> None:
     parser = argparse.ArgumentParser(description="Fine-tune a tiny BERT with HVAdam and Trainer.")
     parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--checkpoint", type=Path, metavar="DIR", help="save here, resume from here")
+    parser.add_argument(
+        "--checkpoint", type=Path, metavar="DIR", help="save here, resume from here"
+    )
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as unused:  # Trainer makes its folder even to save nothing
         trainer = build_trainer(args.steps, args.checkpoint or Path(unused))

@@ -84,8 +84,12 @@ def data() -> DataLoader[tuple[Tensor, ...]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train with HVAdam and Lightning.")
     parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--devices", type=int, default=1, help="processes, or GPUs if there are any")
-    parser.add_argument("--checkpoint", type=Path, metavar="DIR", help="save here, resume from here")
+    parser.add_argument(
+        "--devices", type=int, default=1, help="processes, or GPUs if there are any"
+    )
+    parser.add_argument(
+        "--checkpoint", type=Path, metavar="DIR", help="save here, resume from here"
+    )
     args = parser.parse_args()
     L.seed_everything(0)
     trainer, last = build_trainer(args.epochs, args.devices, args.checkpoint)
@@ -93,7 +97,9 @@ def main() -> None:
     trainer.fit(module, data(), ckpt_path=last)
 
 
-def build_trainer(epochs: int, devices: int, directory: Path | None) -> tuple[L.Trainer, str | None]:
+def build_trainer(
+    epochs: int, devices: int, directory: Path | None
+) -> tuple[L.Trainer, str | None]:
     """A Trainer, and the checkpoint to resume from, if there is one."""
     callbacks: list[Callback] = [PrintEpoch()]
     if directory:

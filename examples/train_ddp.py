@@ -25,7 +25,9 @@ LOG_EVERY = 10
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train a small transformer with HVAdam and DDP.")
     parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--checkpoint", type=Path, metavar="DIR", help="save here, resume from here")
+    parser.add_argument(
+        "--checkpoint", type=Path, metavar="DIR", help="save here, resume from here"
+    )
     args = parser.parse_args()
 
     # torchrun tells each process who it is through the environment.

@@ -39,7 +39,7 @@ def program(tmp_path: Path) -> Callable[[str], Path]:
         text = (ROOT / "docs" / "howto" / page).read_text()
         found = re.search(r"```python\n(.*?)```", text, re.DOTALL)
         assert found, f"{page} shows no program"
-        path = tmp_path / f"{Path(page).stem}.py"
+        path = tmp_path / "train.py"  # not the name of the package that it imports
         path.write_text(found[1])
         return path
 
@@ -56,7 +56,7 @@ def assert_same() -> Callable[[Any, Any], None]:
         for path, x in ours.items():
             y = theirs[path]
             if isinstance(x, torch.Tensor):
-                torch.testing.assert_close(x, y, rtol=0, atol=0, msg=f"{path}: {x} is not {y}")
+                torch.testing.assert_close(x, y, rtol=0, atol=0, msg=f"{path}: {{}}".format)
             else:
                 assert x == y, path
 

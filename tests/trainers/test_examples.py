@@ -1,4 +1,7 @@
-"""The examples run as their first lines say, learn, and resume where they stopped."""
+"""The examples run as their first lines say, learn, and resume where they stopped.
+
+So do the programs on the pages about DDP and FSDP2.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +50,15 @@ def test_resumes_bit_for_bit(
     assert min(numbers(resumed)) == 16
     assert not list(stopped.glob("*partial*"))
     assert_same(saved(stopped), saved(straight))
+
+
+@pytest.mark.parametrize("page", ["ddp.md", "fsdp2.md"])
+def test_the_pages_run(
+    page: str, program: Callable[[str], Path], launch: Callable[..., str]
+) -> None:
+    losses = [float(x) for x in re.findall(r"loss ([\d.]+)", launch(program(page), ranks=2))]
+    assert len(losses) == 5
+    assert losses[-1] < losses[0] / 4
 
 
 @pytest.mark.parametrize("ranks", [None, 2])
