@@ -9,6 +9,7 @@ import pytest
 
 from hvadam.core import reference
 from hvadam.core.hyperparams import Hyperparams
+from hvadam.core.scalars import FIELDS
 from hvadam.core.theorems import Runs, step
 
 RNG = np.random.default_rng
@@ -35,7 +36,7 @@ def test_is_the_reference_where_there_is_nothing_to_correct() -> None:
         np.testing.assert_allclose(runs.theta, [slot.theta for slot in slots], rtol=1e-7, atol=1e-9)
         np.testing.assert_allclose(runs.v, [slot.v for slot in slots], rtol=1e-7, atol=1e-9)
     restarts = [scope.restarts for scope in scopes]
-    assert runs.restarts.tolist() == restarts
+    assert runs.scalars[..., FIELDS.index("restarts")].tolist() == restarts
     assert min(restarts) > 0
     assert (abs(runs.theta) == 0.4).any()
 

@@ -30,7 +30,6 @@ Array = NDArray[np.float64]
 # A number for all runs, or an array that spreads over (..., d).
 PerRun: TypeAlias = float | Array
 _GAIN = FIELDS.index("hidden_gain")
-_RESTARTS = FIELDS.index("restarts")
 
 
 @dataclass
@@ -53,11 +52,6 @@ class Runs:
     def gain(self) -> Array:
         """b_t of every run."""
         return self.scalars[..., _GAIN]
-
-    @property
-    def restarts(self) -> Array:
-        """How often every run's hidden vector began anew."""
-        return self.scalars[..., _RESTARTS]
 
 
 def step(

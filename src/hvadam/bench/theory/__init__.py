@@ -34,7 +34,7 @@ def study(rounds: int, out: Path, console: Console) -> None:
     written = [results, text]
     for name, figure in figures.draw(content).items():
         written.append(out / "docs" / "figures" / f"theory-{name}.png")
-        figure.savefig(written[-1], dpi=120)
+        figures.save(figure, written[-1])
     for line in page.summary(content):
         console.print(line, markup=False, highlight=False)
     for path in written:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from PIL import Image
 
 # Colours of Okabe and Ito, told apart under every common colour blindness.
-ORANGE, BLUE, GREEN, PURPLE, SKY, BLACK = (
-    "#D55E00",
-    "#0072B2",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-    "#000000",
-)
+ORANGE, BLUE, GREEN, PURPLE = "#D55E00", "#0072B2", "#009E73", "#CC79A7"
+BLACK = "#000000"
 KINDS = {
     "independent": (ORANGE, "-"),
     "unbiased average": (BLUE, "--"),
@@ -40,6 +37,13 @@ def draw(content: Mapping[str, Any]) -> dict[str, Figure]:
     }
 
 
+def save(figure: Figure, path: Path) -> None:
+    """As a PNG with a palette of 64 colours: a third of the size, and no difference to the eye."""
+    full = BytesIO()
+    figure.savefig(full, dpi=150)
+    Image.open(full).convert("RGB").quantize(64).save(path, optimize=True)
+
+
 def draw_hidden_vector(study: Mapping[str, Any]) -> Figure:
     """The distance to v* against steps, a panel per dimension, under the bound."""
     dimensions = sorted({case["dimension"] for case in study["cases"]})
@@ -50,7 +54,7 @@ def draw_hidden_vector(study: Mapping[str, Any]) -> Figure:
             case = cases[kind]
             if case["status"] == "ok":
                 shown = np.array(case["distance"])
-                shown[shown <= 0] = np.nan  # exact: nothing to draw on a logarithmic axis
+                shown[shown <= 0] = 1e-16  # exact: below what is drawn
                 axes.plot(case["steps"], shown, dashes, color=color, label=f"m: {kind}")
                 axes.plot(case["steps"], case["bound"], ":", color=BLACK)
         axes.plot([], [], ":", color=BLACK, label="bound √(2π)σ/T")
@@ -68,17 +72,9 @@ def draw_regret(study: Mapping[str, Any]) -> Figure:
         for variant in family["variants"]:
             color, dashes, label = VARIANTS[variant["name"]]
             if variant["status"] == "ok":
-                _band(
-                    axes,
-                    steps,
-                    variant,
-                    "regret",
-                    "regret_low",
-                    "regret_high",
-                    color,
-                    dashes,
-                    label,
-                )
+                axes.plot(steps, variant["regret"], dashes, color=color, label=label)
+                low, high = variant["regret_low"], variant["regret_high"]
+                axes.fill_between(steps, low, high, color=color, alpha=0.15, lw=0)
             if variant["name"] == "corollary" and variant["status"] == "ok":
                 total = variant["corrected"]["total"]
                 axes.plot(steps, total, ":", color=BLUE, label="bound, decaying β₁")
@@ -107,7 +103,7 @@ def draw_nonconvex(study: Mapping[str, Any]) -> Figure:
             fast = case["rate"] == names[-1]
             label = f"k = {case['k']:g}, {case['rate']} α₀"
             dashes = dashes if fast else ":"
-            _band(axes, steps, case, "mean", "low", "high", color, dashes, label)
+            axes.plot(steps, case["mean"], dashes, color=color, label=label)
             if fast:
                 tail = steps >= steps[-1] / 10
                 guide = case["mean"][-1] * (steps[tail] / steps[-1]) ** case["slope_of_rate"]
@@ -118,25 +114,9 @@ def draw_nonconvex(study: Mapping[str, Any]) -> Figure:
 
 
 def _panels(count: int, title: str) -> tuple[Figure, list[Axes]]:
-    figure = Figure(figsize=(6, 1.2 + 2.6 * count), layout="constrained")
+    figure = Figure(figsize=(6, 1.2 + 2.2 * count), layout="constrained")
     figure.suptitle(title, fontsize="large")
     return figure, list(figure.subplots(count, 1, squeeze=False)[:, 0])
-
-
-def _band(
-    axes: Axes,
-    steps: Any,
-    case: Mapping[str, Any],
-    middle: str,
-    low: str,
-    high: str,
-    color: str,
-    dashes: str,
-    label: str,
-) -> None:
-    """A mean and, around it, the range of the seeds."""
-    axes.plot(steps, case[middle], dashes, color=color, label=label)
-    axes.fill_between(steps, case[low], case[high], color=color, alpha=0.15, lw=0)
 
 
 def _finish(figure: Figure, panels: list[Axes], xlabel: str) -> Figure:

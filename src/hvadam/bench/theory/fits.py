@@ -38,16 +38,14 @@ def power(times: Array, values: Array, where: Array) -> float | None:
     return float(np.polyfit(np.log(times[where]), np.log(chosen), 1)[0])
 
 
-def interval(
-    samples: Array, fit: Callable[[Array], float | None], resamples: int = RESAMPLES
-) -> dict[str, float] | None:
+def interval(samples: Array, fit: Callable[[Array], float | None]) -> dict[str, float] | None:
     """A fit to the mean of samples (runs, times), with the 95% interval of a bootstrap over runs.
 
     None if a fit to the mean, or to any resample, cannot be.
     """
     value = fit(samples.mean(0))
     rng = np.random.default_rng(0)
-    rows = rng.integers(len(samples), size=(resamples, len(samples)))
+    rows = rng.integers(len(samples), size=(RESAMPLES, len(samples)))
     found = [fit(samples[chosen].mean(0)) for chosen in rows]
     fits = [x for x in found if x is not None]
     if value is None or len(fits) < len(found):

@@ -62,7 +62,9 @@ def hidden_vector_table(study: Case) -> str:
             rows.append([*start, "diverged"])
             continue
         at = [case["distance"][case["steps"].index(t)] for t in times]
-        rate = case["rate"] if case["rate"] and case["rate"] > 1e-4 else None
+        rate = (
+            case["rate"] if case["rate"] and case["rate"] > 1e-4 else None
+        )  # else it stands still
         decay = number(rate, 2)
         if rate and case["rate_predicted"]:
             decay += f" ({number(case['rate_predicted'], 2)})"
@@ -86,6 +88,7 @@ def regret_table(study: Case) -> str:
         "family",
         "variant",
         *(f"T = {t:,}" for t in times),
+        r"by $\sqrt T$",
         "exponent",
         "bound, printed",
         "corrected",
@@ -106,6 +109,7 @@ def regret_table(study: Case) -> str:
                 [
                     *start,
                     *(number(variant["regret"][steps.index(t)]) for t in times),
+                    _by_root(variant["regret"], steps, times[-2:]),
                     number(variant["slope"], 2),
                     *bounds,
                     number(variant["trivial"]) if "trivial" in variant else "–",
@@ -127,7 +131,16 @@ def terms_table(study: Case) -> str:
 
 def constants_table(study: Case) -> str:
     """What the proof takes for granted beside what was seen."""
-    heads = ["family", "variant", "max $|v_i|$", "$G/2$", "max $s^{1/2}$", "$G/√γ$", "$c$", "$c_r$"]
+    heads = [
+        "family",
+        "variant",
+        r"max $\lvert v_i \rvert$",
+        "$G/2$",
+        "max $s^{1/2}$",
+        r"$G/\sqrt\gamma$",
+        "$c$",
+        "$c_r$",
+    ]
     names = (
         "hidden_max",
         "hidden_max_printed",
@@ -208,10 +221,12 @@ def number(x: float | None, digits: int = 3) -> str:
     Example:
         >>> number(1234567.0), number(-0.5), number(0.0), number(None), number(20772.0)
         ('1.23e6', '-0.5', '0', '–', '20,800')
+        >>> number(412.0, 2)
+        '410'
     """
     if x is None:
         return "–"
-    if 1000 <= abs(x) < 1e5:
+    if 10**digits <= abs(x) < 1e5:
         return f"{float(f'{x:.{digits}g}'):,.0f}"
     mantissa, _, exponent = f"{x:.{digits}g}".partition("e")
     return f"{mantissa}e{int(exponent)}" if exponent else mantissa
@@ -220,13 +235,22 @@ def number(x: float | None, digits: int = 3) -> str:
 def _interval(fit: Case | None) -> str:
     if fit is None:
         return "–"
-    return f"{fit['value']:.2f} [{fit['low']:.2f}, {fit['high']:.2f}]"
+    value, low, high = (_signed_zero(f"{fit[key]:.2f}") for key in ("value", "low", "high"))
+    return f"{value} [{low}, {high}]"
+
+
+def _signed_zero(text: str) -> str:
+    return text.removeprefix("-") if not float(text) else text
 
 
 def _bound(found: Case | None) -> str:
     if found is None:
         return "–"
     return f"{number(found['total'][-1])}{'' if found['holds'] else ' **broken**'}"
+
+
+def _by_root(regret: Sequence[float], steps: Sequence[int], times: Sequence[int]) -> str:
+    return " → ".join(number(regret[steps.index(t)] / t**0.5, 2) for t in times)
 
 
 def _term(variant: Case, term: str) -> str:
