@@ -19,7 +19,7 @@ from torch.distributed.checkpoint.state_dict import (
     set_optimizer_state_dict,
     set_state_dict,
 )
-from torch.distributed.tensor import distribute_tensor
+from torch.distributed.tensor import DTensor, distribute_tensor
 
 from hvadam import HVAdam, warm_start
 from ranks import training
@@ -82,6 +82,7 @@ def save_and_load(
     model, optimizer, share, shares = _build(options)
     with torch.no_grad():
         for name, p in model.named_parameters():
+            assert isinstance(p, DTensor)
             p.copy_(distribute_tensor(values[name], p.device_mesh, p.placements))
     if full:
         state = state if dist.get_rank() == 0 else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import warnings
+from functools import partial
 from typing import Any
 
 import torch
@@ -36,7 +37,9 @@ def with_given_gradients(
     for _ in range(30):
         for p in params:
             g = torch.randn(p.shape, dtype=dtype) + 0.5
-            p.grad = distribute_tensor(g, p.device_mesh, p.placements) if _is_dtensor(p) else g
+            if isinstance(p, DTensor):
+                g = distribute_tensor(g, p.device_mesh, p.placements)
+            p.grad = g
         optimizer.step()
     state = [optimizer.state[p][key] for p in params for key in ("exp_avg", "hidden")]
     return [training.whole(x) for x in (*params, *state)]
@@ -74,9 +77,7 @@ def zero_redundancy(options: dict[str, Any]) -> dict[str, Tensor]:
 
     model = DistributedDataParallel(training.make_model())
 
-    def build(params: Any, **defaults: Any) -> HVAdam:
-        return HVAdam(params, shard_group=dist.group.WORLD, **defaults)
-
+    build: Any = partial(HVAdam, shard_group=dist.group.WORLD)
     optimizer = ZeroRedundancyOptimizer(
         model.parameters(), optimizer_class=build, lr=0.02, **options
     )
@@ -255,7 +256,7 @@ def inf_on_one_rank(layout: str) -> tuple[bool, float, float]:
     scale = scaler.get_scale()
     fill(64.0)
     grad: Any = params[0].grad
-    part = grad.to_local() if _is_dtensor(grad) else grad
+    part = grad.to_local() if isinstance(grad, DTensor) else grad
     if dist.get_rank() == 1:
         part[..., 0] = torch.inf
     scaler.step(optimizer)
@@ -265,7 +266,7 @@ def inf_on_one_rank(layout: str) -> tuple[bool, float, float]:
     return changed, scale, scaler.get_scale()
 
 
-def low_bit_state(state_dtype: str) -> tuple[float, float]:
+def low_bit_state(state_dtype: Any) -> tuple[float, float]:
     """First and last loss of a sharded training with low-bit state."""
     torch.manual_seed(0)
     model = training.make_model(torch.float32)
@@ -294,7 +295,3 @@ def _train(model: nn.Module, optimizer: Any, steps: int = 50) -> None:
         x, y = (t.chunk(world)[rank] for t in training.batch(step))
         nn.functional.mse_loss(model(x), y).backward()
         optimizer.step()
-
-
-def _is_dtensor(x: Any) -> bool:
-    return isinstance(x, DTensor)

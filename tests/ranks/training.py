@@ -140,7 +140,8 @@ def whole(p: Tensor) -> Tensor:
 def _shard(model: Model, mesh: Any, **options: Any) -> nn.Module:
     for layer in (model.first, model.second, model.third, model.last):
         fully_shard(layer, mesh=mesh, **options)
-    return fully_shard(model, mesh=mesh, **options)
+    fully_shard(model, mesh=mesh, **options)
+    return model
 
 
 def _parallelize(model: Model, mesh: Any) -> None:

@@ -79,7 +79,13 @@ def test_parameters_swapped_in_and_out() -> None:
 
 def test_an_empty_first_step_changes_nothing() -> None:
     """torch.distributed.checkpoint takes one, at lr 0 with zeros, to have the state made."""
-    for options in ({}, {"scope": "tensor"}, {"state_dtype": "int8"}, {"hidden_step": "late"}):
+    every: list[dict[str, Any]] = [
+        {},
+        {"scope": "tensor"},
+        {"state_dtype": "int8"},
+        {"hidden_step": "late"},
+    ]
+    for options in every:
         finals: list[torch.Tensor] = []
         for prepared in (False, True):
             w, u = parameter(), parameter()

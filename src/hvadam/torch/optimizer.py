@@ -221,7 +221,7 @@ class HVAdam(Optimizer):
         if skip:
             return loss
 
-        fresh = not self.state
+        fresh = not torch.compiler.is_compiling() and not self.state
         step = Step(self.defaults["hidden_gain"], sharded)
         late = self.defaults["hidden_step"] == "late"
         for group in self.param_groups:
@@ -245,7 +245,7 @@ class HVAdam(Optimizer):
         if step.scalars:
             step.run(late, max_grad_norm, getattr(self, "grad_scale", None), squared_norm)
             self._share_scalars(step.scalars[0])
-            if fresh and not torch.compiler.is_compiling():
+            if fresh:
                 self._forget_empty_step()
         if not torch.compiler.is_compiling():
             self._last_step = step

@@ -27,8 +27,8 @@ from torch import Tensor
 
 from hvadam.torch import groups
 from hvadam.torch.kernels import storage
-from hvadam.torch.kernels.batch import Batch, Columns, Options
-from hvadam.torch.kernels.loop import norm
+from hvadam.torch.kernels.batch import Columns
+from hvadam.torch.kernels.loop import squared_norm
 
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
@@ -72,7 +72,7 @@ class Sharding:
         home = self.params[0].device if self.params else torch.device("cpu")
         sums = torch.zeros(2, dtype=torch.float64, device=home)
         if grads:
-            norm([Batch(Columns([], grads, [], [], [], []), [], _NO_OPTIONS)], sums[0])
+            sums[0] = squared_norm(grads)
         if found_inf is not None:
             sums[1] += found_inf.to(home)
         self.sum(sums)
@@ -202,10 +202,6 @@ def check_shard_group(group: Any) -> None:
             "HVAdam: shard_group must be a torch.distributed process group that this rank is in, "
             f"or None, got {group!r}{hint}."
         )
-
-
-# What the norm of gradients does not read.
-_NO_OPTIONS = Options(*[0.0] * (len(Options._fields) - 1))
 
 
 def _dtensor() -> Any:
