@@ -1,7 +1,7 @@
 """HVAdam, a full-dimension adaptive optimizer.
 
-``import hvadam`` loads no framework; ``hvadam.HVAdam`` (or ``from hvadam import HVAdam``) loads
-PyTorch on first use.
+``import hvadam`` loads no framework; ``hvadam.HVAdam`` (or ``from hvadam import HVAdam``) and
+``hvadam.warm_start`` load PyTorch on first use.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from hvadam._version import __version__
 from hvadam.core.hyperparams import ablation
 
 if TYPE_CHECKING:
-    from hvadam.torch.optimizer import HVAdam
+    from hvadam.torch import HVAdam, warm_start
 
-__all__ = ["HVAdam", "__version__", "ablation"]
+__all__ = ["HVAdam", "__version__", "ablation", "warm_start"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "HVAdam":
-        from hvadam.torch.optimizer import HVAdam
+    if name in ("HVAdam", "warm_start"):
+        import hvadam.torch
 
-        return HVAdam
+        return getattr(hvadam.torch, name)
     raise AttributeError(f"module 'hvadam' has no attribute {name!r}")
 
 

@@ -183,6 +183,7 @@ def _error_inputs(device: Any, dtype: torch.dtype) -> list[ErrorOptimizerInput]:
         return [{"params": [weights]}, {"params": [bias], **second}]
 
     bad_values: list[tuple[dict[str, Any], Any, str]] = [
+        ({"shard_group": "world"}, TypeError, "shard_group must be a torch.distributed process"),
         ({"lr": -0.1}, ValueError, r"lr must be >= 0 and finite, got -0\.1"),
         ({"lr": float("nan")}, ValueError, "lr must be a number, got nan"),
         ({"lr": torch.tensor(-0.5)}, ValueError, r"lr must be >= 0 and finite, got -0\.5"),

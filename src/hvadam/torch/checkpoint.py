@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from hvadam.core.scalars import INITIAL
-from hvadam.torch import groups
+from hvadam.torch import groups, sharding
 from hvadam.torch.kernels import storage
 
 if TYPE_CHECKING:
@@ -112,6 +112,7 @@ def _check_state(p: Tensor, state: dict[str, Any] | None, group: dict[str, Any])
                 f"HVAdam: {name} of shape {tuple(tensor.shape)} does not fit a parameter of shape "
                 f"{tuple(p.shape)}."
             )
+        check_shards(name, tensor, p)
         expected = dtypes and dtypes[name == "exp_avg_var"]
         if (expected and tensor.dtype != expected) or tensor.is_complex() != p.is_complex():
             raise ValueError(
@@ -124,6 +125,19 @@ def _check_state(p: Tensor, state: dict[str, Any] | None, group: dict[str, Any])
         _check_scalars(state["scalars"])
     if "pending" in names and state["pending"].shape != (2,):
         raise ValueError(f"HVAdam: pending must be two numbers, got {state['pending']!r}.")
+
+
+def check_shards(name: str, tensor: Any, p: Any) -> None:
+    if sharding.is_dtensor(p) != sharding.is_dtensor(tensor) or (
+        sharding.is_dtensor(p) and p.placements != tensor.placements
+    ):
+        ours, theirs = (
+            f"{x.placements}" if sharding.is_dtensor(x) else "whole" for x in (p, tensor)
+        )
+        raise ValueError(
+            f"HVAdam: {name} is laid out as {theirs} and its parameter as {ours}; load it through "
+            "torch.distributed.checkpoint.state_dict.set_optimizer_state_dict, which reshards."
+        )
 
 
 def _check_scales(name: str, scales: Tensor, size: int) -> None:
@@ -177,6 +191,7 @@ def _converted(p: Tensor, state: dict[str, Any], source: str, target: str) -> di
         if target == "float32":
             made[name].copy_(full)
         else:
-            same_layout = torch.empty_like(made[name], dtype=torch.float32).copy_(full)
-            storage.encode(same_layout, made[name], made.get(storage.SCALES[name]), None)
+            own, part = sharding.local_part(made[name]), sharding.local_part(full)
+            same_layout = torch.empty_like(own, dtype=torch.float32).copy_(part)
+            storage.encode(same_layout, own, made.get(storage.SCALES[name]), None)
     return made

@@ -12,6 +12,7 @@ from torch import Tensor
 from hvadam.core.scalars import FIELDS
 from hvadam.torch.kernels import storage
 from hvadam.torch.kernels.batch import Options
+from hvadam.torch.sharding import is_sharded
 
 if TYPE_CHECKING:
     from hvadam.torch.optimizer import HVAdam
@@ -23,9 +24,12 @@ def diagnose(optimizer: HVAdam, last: Step | None) -> dict[str, dict[str, float]
     """``{scope: {name: value}}`` for all hidden vectors that have scalars."""
     found: dict[str, dict[str, float]] = {}
     squares: dict[str, list[float]] = {}
+    sharded = is_sharded(optimizer.param_groups, optimizer.shard_group)
     for name, scalars, moved in _scopes(optimizer, last):
         values: dict[str, float] = dict(zip(FIELDS, scalars.tolist(), strict=True))
         found[name] = values
+        if sharded:
+            continue
         total = squares.setdefault(name, [0.0, 0.0])
         for options, p in moved:
             parts = _update_parts(options, optimizer.state[p], values["hidden_gain"])

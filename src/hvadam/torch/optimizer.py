@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -21,11 +21,16 @@ from hvadam.core.hyperparams import (
     StateDtype,
     WeightDecayMode,
 )
-from hvadam.torch import checkpoint, groups, kernels
+from hvadam.core.scalars import FIELDS
+from hvadam.torch import checkpoint, completeness, groups, kernels, sharding
 from hvadam.torch.diagnostics import diagnose
 from hvadam.torch.kernels import storage
-from hvadam.torch.kernels.batch import Columns
+from hvadam.torch.kernels.batch import Columns, number
+from hvadam.torch.sharding import ProcessGroupReference, Sharding
 from hvadam.torch.step import Step
+
+if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup
 
 
 class HVAdam(Optimizer):
@@ -86,11 +91,14 @@ class HVAdam(Optimizer):
         kernel: "auto", "native" (compiled, for CPUs), "loop" (one tensor at a time), "foreach"
             (lists of tensors; the one that ``torch.compile`` traces) or "triton" (for GPUs; never
             chosen by "auto", for so far only Triton's interpreter has run it).
+        shard_group: The ranks that hold disjoint pieces of what this optimizer trains, for layouts
+            that tensors do not show: ZeroRedundancyOptimizer, FSDP1, pipeline stages. DTensors
+            (FSDP2, tensor parallel) and DDP need none.
 
     Per group may be set: lr, betas[0], eps, gamma, weight_decay, weight_decay_mode, hidden_scale,
     preconditioner, bounds, maximize. betas[1], restart_threshold and hidden_gain must agree among
     the groups that share a hidden vector; scope, restart_rule, max_grad_norm, state_dtype,
-    rounding_seed, hidden_step and kernel are set once.
+    rounding_seed, hidden_step, kernel and shard_group are set once.
 
     Raises:
         TypeError: An argument of the wrong kind.
@@ -149,6 +157,7 @@ class HVAdam(Optimizer):
         rounding_seed: int = 0,
         hidden_step: HiddenStep = "exact",
         kernel: str = "auto",
+        shard_group: ProcessGroup | None = None,
     ) -> None:
         defaults = {
             "lr": lr,
@@ -172,6 +181,8 @@ class HVAdam(Optimizer):
             "kernel": kernel,
         }
         groups.check_options(defaults)
+        sharding.check_shard_group(shard_group)
+        self._shard_group = ProcessGroupReference(shard_group)
         super().__init__(params, defaults)
 
     # A GradScaler then leaves unscaling and skipping to step(), through grad_scale and found_inf.
@@ -179,6 +190,11 @@ class HVAdam(Optimizer):
 
     # What the last step used, for diagnostics; not part of the state, so copies start without.
     _last_step: Step | None = None
+
+    _shard_group = ProcessGroupReference(None)
+
+    # How the parameters lie on the ranks, found at a step; a copy finds it anew.
+    _sharding: Sharding | None = None
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -193,10 +209,20 @@ class HVAdam(Optimizer):
                 loss = closure()
         self._check_step()
 
-        if self._found_inf():
+        sharded = self._sharding = sharding.find(
+            self.param_groups, self._shard_group.group, self._sharding
+        )
+        max_grad_norm = self.param_groups[0]["max_grad_norm"]
+        found_inf, squared_norm = getattr(self, "found_inf", None), None
+        if sharded is not None and (max_grad_norm is not None or found_inf is not None):
+            squared_norm, skip = sharded.agree_on_gradients(found_inf)
+        else:
+            skip = found_inf is not None and bool(found_inf.item())
+        if skip:
             return loss
 
-        step = Step(self.defaults["hidden_gain"])
+        fresh = not torch.compiler.is_compiling() and not self.state
+        step = Step(self.defaults["hidden_gain"], sharded)
         late = self.defaults["hidden_step"] == "late"
         for group in self.param_groups:
             params: list[Tensor] = []
@@ -207,15 +233,20 @@ class HVAdam(Optimizer):
             steps: list[Tensor] = []
             scalars: list[Tensor] = []
             self._init_group(group, params, grads, exp_avgs, hiddens, exp_avg_vars, steps, scalars)
-            columns = Columns(params, grads, exp_avgs, hiddens, exp_avg_vars, steps)
-            if params:
-                step.add(group, self._with_extras(columns), scalars)
+            columns = self._with_extras(
+                Columns(params, grads, exp_avgs, hiddens, exp_avg_vars, steps)
+            )
+            if sharded is not None:  # all of its scopes: another rank may have gradients for them
+                step.add(group, columns, *self._every_scope(group, params))
+            elif params:
+                step.add(group, columns, scalars)
             if late:
                 self._add_idle(step, group)
         if step.scalars:
-            max_grad_norm = self.param_groups[0]["max_grad_norm"]
-            step.run(late, max_grad_norm, getattr(self, "grad_scale", None))
+            step.run(late, max_grad_norm, getattr(self, "grad_scale", None), squared_norm)
             self._share_scalars(step.scalars[0])
+            if fresh:
+                self._forget_empty_step()
         if not torch.compiler.is_compiling():
             self._last_step = step
         return loss
@@ -273,7 +304,8 @@ class HVAdam(Optimizer):
             holds, exp_avg_norm (‖m̂‖), hidden_norm (‖v‖), adaptive_step_norm and hidden_step_norm
             (the two parts of the update).
 
-        Nothing is computed before it is called, and it never communicates.
+        Nothing is computed before it is called, and it never communicates: what would need other
+        ranks, the norms of the two parts where parameters are sharded, is left out.
 
         Example:
             >>> w = torch.nn.Parameter(torch.ones(3))
@@ -285,6 +317,23 @@ class HVAdam(Optimizer):
         """
         last = self._last_step
         return diagnose(self, None if last is None or last.is_stale() else last)
+
+    @property
+    def shard_group(self) -> ProcessGroup | None:
+        """The ranks that hold disjoint pieces of what this optimizer trains.
+
+        Copies share it. Pickles lose it, and an unpickled optimizer does not step before it is set.
+        """
+        return self._shard_group.group
+
+    @shard_group.setter
+    def shard_group(self, group: ProcessGroup | None) -> None:
+        sharding.check_shard_group(group)
+        self._shard_group = ProcessGroupReference(group)
+        self._sharding = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_shard_group": self._shard_group}
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group; under ``scope="global"`` it joins the hidden vector as it stands."""
@@ -333,6 +382,7 @@ class HVAdam(Optimizer):
             grads += found
         states = [self.state[p] for p in params]
         if not all(states):
+            completeness.refuse_swapped(self)
             for p, state in zip(params, states, strict=True):
                 if not state:
                     self._init_state(p, state, per_tensor)
@@ -349,6 +399,12 @@ class HVAdam(Optimizer):
 
     def _init_state(self, p: Tensor, state: dict[str, Any], per_tensor: bool) -> None:
         """All that is kept per parameter."""
+        if self.defaults["state_dtype"] == "int8" and sharding.is_dtensor(p):
+            raise TypeError(
+                'HVAdam: state_dtype="int8" is for parameters that are whole on each rank: its '
+                "scales belong to blocks of memory, which a checkpoint for other shards would have "
+                'to cut anew. Use state_dtype="bfloat16".'
+            )
         state["step"] = torch.zeros((), dtype=torch.float32, device=p.device)
         state.update(storage.empty_state(p, self.defaults["state_dtype"]))
         if self.defaults["hidden_step"] == "late":
@@ -367,7 +423,9 @@ class HVAdam(Optimizer):
         if low_bit != "float32":
             everyone = (p for group in self.param_groups for p in group["params"])
             index = {p: i for i, p in enumerate(everyone)}
-            extras["index"] = [index[p] for p in columns.theta]
+            extras["index"] = [
+                index[p] + len(index) * sharding.shard_number(p) for p in columns.theta
+            ]
         if late:
             extras["pending"] = [state["pending"] for state in states]
         return columns._replace(**extras)
@@ -385,10 +443,40 @@ class HVAdam(Optimizer):
             lists = [[state[key] for _, state in rows] for key in kept]
             step.add_idle(group, self._with_extras(Columns(params, [], *lists)))
 
-    def _found_inf(self) -> bool:
-        """Whether a GradScaler saw a gradient that is not finite, so that the step is skipped."""
-        found = getattr(self, "found_inf", None)
-        return found is not None and bool(found.item())
+    def _every_scope(
+        self, group: dict[str, Any], params: list[Tensor]
+    ) -> tuple[list[Tensor], list[int] | None]:
+        """The scalars of all hidden vectors of a group, and which of them each parameter has.
+
+        Under ``scope="tensor"`` a parameter without state has fresh ones, which nobody keeps.
+        """
+        if group["scope"] != "tensor":
+            return [group["scalars"]], None
+        place = {p: i for i, p in enumerate(group["params"])}
+        scalars = [
+            self.state[p]["scalars"] if self.state.get(p) else groups.initial_scalars()
+            for p in group["params"]
+        ]
+        return scalars, [place[p] for p in params]
+
+    def _forget_empty_step(self) -> None:
+        """Undo a first step at lr 0 that brought no gradient but zeros.
+
+        ``torch.distributed.checkpoint`` and others take one to have the state made. It has moved
+        no parameter and started no hidden vector; but for this it would count.
+        """
+        if any(bool(number(group["lr"]) != 0) for group in self.param_groups):
+            return
+        started = FIELDS.index("steps_since_restart")
+        every = [s["scalars"] for s in (*self.param_groups, *self.state.values()) if "scalars" in s]
+        if any(bool(scalars[started] >= 0) for scalars in every):
+            return
+        for group in self.param_groups:
+            if "scalars" in group:
+                group["scalars"].copy_(groups.initial_scalars())
+            for p in group["params"]:
+                if p in self.state:
+                    self._init_state(p, self.state[p], group["scope"] == "tensor")
 
     def _share_scalars(self, scalars: Tensor) -> None:
         """Under ``scope="global"`` every group carries an equal copy of the scalars."""
@@ -409,6 +497,7 @@ class HVAdam(Optimizer):
                     "leave step() uncompiled, the kernels are compiled already."
                 )
             return
+        completeness.refuse_parts(self, self._shard_group.lost)
         if len(self.state) < sum(len(group["params"]) for group in self.param_groups):
             # Before any state is made. Later the kernels are assigned first, and they look too.
             for group in self.param_groups:

@@ -2,38 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.graph import increment_version
 
 from hvadam.core import scalars as policy
 from hvadam.core.hyperparams import Gain
-from hvadam.torch import kernels
+from hvadam.torch import kernels, sharding
 from hvadam.torch.groups import gain_of
+from hvadam.torch.kernels import storage
 from hvadam.torch.kernels.batch import Batch, Columns, Options, number
-
-# v and m_hat cannot be told apart when they differ by the roundings of their dtype. Those of
-# low-bit state are random and mostly cancel, so they count for less than a machine epsilon.
-LOW_BIT_ROUNDING = 2.0**-10
+from hvadam.torch.sharding import Sharding
 
 
 class Step:
     """The batches of all groups and the scalars of all hidden vectors that one step moves."""
 
-    def __init__(self, custom_gain: Any) -> None:
+    def __init__(self, custom_gain: Any, sharded: Sharding | None = None) -> None:
         self.scalars: list[Tensor] = []  # of each scope
         self.taken: list[tuple[Options, list[Tensor]]] = []  # of each group: who moves, and how
         self._groups: list[dict[str, Any]] = []  # of each scope, one that it lies in
         self._rounding: list[float] = []  # of each scope, the coarsest of its state
-        self._batches: dict[str, list[Batch]] = {}  # of each kernel
+        self._active: set[int] = set()  # scopes that saw a gradient here
+        # Of each kernel, apart by whether their tensors go into the sums: copies do not.
+        self._batches: dict[tuple[str, bool], list[Batch]] = {}
         self._idle: dict[str, list[Batch]] = {}  # without gradients, with something pending
         self._custom_gain = custom_gain
+        self._sharded = sharded
         self._version = 0
 
-    def add(self, group: dict[str, Any], tensors: Columns, scalars: list[Tensor]) -> None:
-        """Take in what has a gradient in a group."""
+    def add(
+        self,
+        group: dict[str, Any],
+        tensors: Columns,
+        scalars: list[Tensor],
+        places: Sequence[int] | None = None,
+    ) -> None:
+        """Take in what has a gradient in a group.
+
+        Args:
+            group: The group.
+            tensors: Its parameters that have one, with their state.
+            scalars: Of the group's hidden vectors.
+            places: Under scope="tensor", which of the scalars each tensor has; by default one each.
+        """
         first = len(self.scalars)
         if group["scope"] == "global" and self.scalars:
             first = 0
@@ -42,45 +58,67 @@ class Step:
             self._groups += [group] * len(scalars)
             self._rounding += [0.0] * len(scalars)
         count = len(tensors.theta)
-        scopes = range(first, first + count) if group["scope"] == "tensor" else [first] * count
+        if group["scope"] != "tensor":
+            scopes: Sequence[int] = [first] * count
+        elif places is None:
+            scopes = range(first, first + count)
+        else:
+            scopes = [first + place for place in places]
+        self._active.update(scopes if group["scope"] == "tensor" else scopes[:1])
         options = Options.of(group)
         self.taken.append((options, tensors.theta))
-        for name, batch in kernels.assign(
-            group["kernel"], tensors, scopes, options, group["bounds"]
-        ):
-            self._batches.setdefault(name, []).append(batch)
+        for counted, columns, own in self._parts(tensors, scopes):
+            for name, batch in kernels.assign(
+                group["kernel"], columns, own, options, group["bounds"]
+            ):
+                self._batches.setdefault((name, counted), []).append(batch)
         dtypes = [m.dtype for m in tensors.m]
         kinds = zip(scopes, dtypes, strict=True) if scalars[1:] else ((first, x) for x in {*dtypes})
         for scope, dtype in kinds:
-            self._rounding[scope] = max(self._rounding[scope], _rounding(dtype))
+            self._rounding[scope] = max(self._rounding[scope], storage.rounding(dtype))
 
     def add_idle(self, group: dict[str, Any], tensors: Columns) -> None:
         """Take in what has no gradient, but may have something pending."""
+        tensors = sharding.local(tensors)
         scopes = [0] * len(tensors.theta)
         for name, batch in kernels.assign(
             "loop", tensors, scopes, Options.of(group), group["bounds"]
         ):
             self._idle.setdefault(name, []).append(batch)
 
-    def run(self, late: bool, max_grad_norm: float | None, grad_scale: Tensor | None) -> None:
-        """Take the step."""
+    def run(
+        self,
+        late: bool,
+        max_grad_norm: float | None,
+        grad_scale: Tensor | None,
+        squared_norm: Tensor | None = None,
+    ) -> None:
+        """Take the step.
+
+        Args:
+            late: hidden_step="late".
+            max_grad_norm: Clip the gradients to this norm.
+            grad_scale: Divide them by this first.
+            squared_norm: Of all gradients as they are, if sharded: it is known by then.
+        """
         if max_grad_norm is not None or grad_scale is not None:
-            self._scale_gradients(max_grad_norm, grad_scale)
+            self._scale_gradients(max_grad_norm, grad_scale, squared_norm)
         home = self.scalars[0].device
         dots = torch.zeros(len(self.scalars), 4, dtype=torch.float64, device=home)
+        copies = torch.zeros_like(dots) if self._sharded is not None else dots
         if late:
             self.settle_idle()
-            for name, batches in self._batches.items():
-                kernels.KERNELS[name].sweep(batches, dots)
-        else:
-            for name, batches in self._batches.items():
-                kernels.KERNELS[name].accumulate(batches, dots)
+        for (name, counted), batches in self._batches.items():
+            kernel = kernels.KERNELS[name]
+            (kernel.sweep if late else kernel.accumulate)(batches, dots if counted else copies)
         mix, gain = self._advance(dots)
-        for name, batches in self._batches.items():
+        for (name, _), batches in self._batches.items():
             kernel = kernels.KERNELS[name]
             (kernel.defer if late else kernel.apply)(batches, mix, gain)
         self._batches.clear()  # lets go of the gradients
         self._version = self.scalars[0]._version
+        if self._sharded is not None:  # the kernels wrote to the local parts
+            increment_version([p for _, params in self.taken for p in params])
 
     def settle_idle(self) -> None:
         """Do what is pending for parameters without a gradient."""
@@ -92,7 +130,23 @@ class Step:
         """Whether the scalars changed since: by a compiled step, say, which leaves no Step."""
         return bool(self.scalars) and self.scalars[0]._version != self._version
 
-    def _scale_gradients(self, max_grad_norm: float | None, grad_scale: Tensor | None) -> None:
+    def _parts(
+        self, tensors: Columns, scopes: Sequence[int]
+    ) -> Iterator[tuple[bool, Columns, Sequence[int]]]:
+        """The tensors as they lie on this rank, those that go into the sums apart from copies."""
+        if self._sharded is None:
+            yield True, tensors, scopes
+            return
+        counts = [self._sharded.counts(p) for p in tensors.theta]
+        tensors = sharding.local(tensors)
+        for counted in (True, False):
+            rows = [i for i, x in enumerate(counts) if x == counted]
+            if rows:
+                yield counted, tensors.take(rows), [scopes[i] for i in rows]
+
+    def _scale_gradients(
+        self, max_grad_norm: float | None, grad_scale: Tensor | None, squared_norm: Tensor | None
+    ) -> None:
         """Fold unscaling and clipping into the factor that kernels put on gradients.
 
         The rule is that of ``clip_grad_norm_``, except that a norm that is NaN clips like an
@@ -100,29 +154,43 @@ class Step:
         """
         factor: Any = 1.0 if grad_scale is None else 1.0 / grad_scale.double()
         if max_grad_norm is not None:
-            total = torch.zeros((), dtype=torch.float64, device=self.scalars[0].device)
-            for name, batches in self._batches.items():
-                kernels.KERNELS[name].norm(batches, total)
-            norm = total.sqrt() * factor
+            if squared_norm is None:
+                home = self.scalars[0].device
+                squared_norm = torch.zeros((), dtype=torch.float64, device=home)
+                for (name, _), batches in self._batches.items():
+                    kernels.KERNELS[name].norm(batches, squared_norm)
+            norm = squared_norm.sqrt() * factor
             factor = factor * (max_grad_norm / (norm + 1e-6)).clamp(max=1.0).nan_to_num(nan=0.0)
         for batches in self._batches.values():
             for i, batch in enumerate(batches):
                 own = number(factor.to(batch.tensors.theta[0].device))
                 batches[i] = batch._replace(options=batch.options._replace(factor=own))
 
+    def _sum_over_ranks(self, dots: Tensor) -> tuple[Tensor, Any, list[float]]:
+        """The dots of all ranks, which scopes saw a gradient on any, and their roundings."""
+        if self._sharded is None:
+            return dots, True, self._rounding
+        seen = [[float(i in self._active)] for i in range(len(self.scalars))]
+        sums = torch.cat([dots, dots.new_tensor(seen)], 1)
+        self._sharded.sum(sums)
+        rounding = [self._sharded.rounding(i) for i in range(len(self.scalars))]
+        return sums[:, :4], sums[:, 4] > 0, rounding
+
     def _advance(self, dots: Tensor) -> tuple[Tensor, Tensor]:
         """The one call of the scalar policy, for all hidden vectors at once."""
+        dots, active, rounding = self._sum_over_ranks(dots)
         before = torch.stack([scalars.to(dots.device) for scalars in self.scalars])
         # On a CPU NumPy does the same arithmetic on so few numbers in a fraction of the time.
         on_cpu = dots.device.type == "cpu" and not torch.compiler.is_compiling()
         options: dict[str, Any] = {
             "beta2": [group["betas"][1] for group in self._groups],
             "threshold": [group["restart_threshold"] for group in self._groups],
-            "rounding": self._rounding,
+            "rounding": rounding,
         }
         for name, values in options.items():
             same = all(value == values[0] for value in values)
             options[name] = values[0] if same else dots.new_tensor(values)
+        options["active"] = active
         runs = _runs([gain_of(group, self._custom_gain) for group in self._groups])
         rule = self._groups[0]["restart_rule"]
         if on_cpu:
@@ -152,11 +220,6 @@ def _of_arrays(gain: Gain, custom: Any) -> Gain:
     if gain is not custom:
         return gain
     return lambda delta: gain(torch.from_numpy(delta)).numpy()
-
-
-def _rounding(dtype: torch.dtype) -> float:
-    low_bit = dtype in (torch.bfloat16, torch.int8)
-    return LOW_BIT_ROUNDING if low_bit else torch.finfo(dtype).eps
 
 
 def _runs(values: list[Gain]) -> list[tuple[Gain, int]]:

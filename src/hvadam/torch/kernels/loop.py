@@ -37,8 +37,13 @@ def available() -> str | None:
 def norm(batches: Sequence[Batch], total: Tensor) -> None:
     """Add the squares of the gradients."""
     for batch in batches:
-        norms = torch._foreach_norm(batch.tensors.g, 2, dtype=torch.float64)
-        total += torch.stack(norms).square().sum().to(total.device)
+        total += squared_norm(batch.tensors.g).to(total.device)
+
+
+def squared_norm(grads: Sequence[Tensor]) -> Tensor:
+    """Of all of them as one vector."""
+    norms = torch._foreach_norm(list(grads), 2, dtype=torch.float64)
+    return torch.stack(norms).square().sum()
 
 
 def accumulate(batches: Sequence[Batch], dots: Tensor) -> None:

@@ -68,7 +68,7 @@ def describe(tensors: Columns, scopes: Sequence[int]) -> Table:
     library = _library()
     count = len(tensors.theta)
     rows = np.zeros(count, ROW)
-    rows["scope"] = scopes if isinstance(scopes, range) else scopes[0]
+    rows["scope"] = scopes if scopes[0] != scopes[-1] else scopes[0]  # they never fall
     if tensors.index:
         rows["index"] = tensors.index
     objects = [

@@ -32,11 +32,26 @@ SCALES = {
     "exp_avg_var": "exp_avg_var_scales",
 }
 
+# v and m_hat cannot be told apart when they differ by the roundings of their dtype. Those of
+# low-bit state are random and mostly cancel, so they count for less than a machine epsilon.
+LOW_BIT_ROUNDING = 2.0**-10
+
+
+def rounding(dtype: torch.dtype) -> float:
+    """How far two numbers kept in a dtype may lie apart and still stand for the same."""
+    low_bit = dtype in (torch.bfloat16, torch.int8)
+    return LOW_BIT_ROUNDING if low_bit else torch.finfo(dtype).eps
+
+
+def dtypes_of(p: Tensor, state_dtype: str) -> tuple[torch.dtype, torch.dtype]:
+    """The dtypes of m and v, and of s, for a parameter."""
+    full = torch.promote_types(p.dtype, torch.float32)
+    return DTYPES.get(state_dtype, (full, full))
+
 
 def empty_state(p: Tensor, state_dtype: str) -> dict[str, Tensor]:
     """m, v and s of a parameter that has not moved."""
-    full = torch.promote_types(p.dtype, torch.float32)
-    signed, unsigned = DTYPES.get(state_dtype, (full, full))
+    signed, unsigned = dtypes_of(p, state_dtype)
     made: dict[str, Tensor] = {}
     for key, dtype in (("exp_avg", signed), ("hidden", signed), ("exp_avg_var", unsigned)):
         made[key] = torch.zeros_like(p, dtype=dtype, memory_format=torch.preserve_format)

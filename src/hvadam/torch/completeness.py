@@ -1,0 +1,67 @@
+"""A hidden vector over all parameters needs a step that sees all of them.
+
+Some engines step parameters apart: one optimizer for each, inside backward, or sub-group by
+sub-group. HVAdam would then silently be another optimizer, so such steps are refused. With
+``scope="tensor"``, a hidden vector for each tensor, they are exact.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+import torch
+
+if TYPE_CHECKING:
+    from hvadam.torch.optimizer import HVAdam
+
+# So many optimizers of one parameter each, all alive and stepping, are no coincidence.
+SINGLES = 8
+
+_singles: WeakSet[HVAdam] = WeakSet()
+
+
+def refuse_parts(optimizer: HVAdam, lost_group: bool) -> None:
+    """Refuse a step that cannot see all parameters.
+
+    Args:
+        optimizer: About to step.
+        lost_group: Whether it came out of a pickle without the shard_group it went in with.
+    """
+    if lost_group:
+        raise RuntimeError(
+            "HVAdam: this optimizer had a shard_group when it was pickled, which a pickle cannot "
+            "hold; set optimizer.shard_group before it steps, to None if it is alone now."
+        )
+    groups = optimizer.param_groups
+    if groups[0]["scope"] == "tensor":
+        return
+    if torch._C._current_graph_task_id() >= 0:
+        raise RuntimeError(
+            "HVAdam: step() was called inside backward, where not all gradients are there yet, but "
+            f'scope="{groups[0]["scope"]}" needs them all; step after backward, or use '
+            'scope="tensor".'
+        )
+    if len(groups) == 1 and len(groups[0]["params"]) == 1:
+        _singles.add(optimizer)
+        if len(_singles) > SINGLES:
+            raise RuntimeError(
+                f"HVAdam: {len(_singles)} optimizers hold one parameter each, so none sees the "
+                f'hidden vector that scope="{groups[0]["scope"]}" asks for; give all parameters to '
+                'one optimizer, or use scope="tensor", which is the same for one parameter.'
+            )
+
+
+def refuse_swapped(optimizer: HVAdam) -> None:
+    """Refuse new parameters while the state holds others that no group has any more."""
+    if optimizer.param_groups[0]["scope"] == "tensor" or torch.compiler.is_compiling():
+        return
+    present = {p for group in optimizer.param_groups for p in group["params"]}
+    gone = sum(1 for p, state in optimizer.state.items() if state and p not in present)
+    if gone:
+        raise RuntimeError(
+            f"HVAdam: the state holds {gone} parameters that are in no param group while new ones "
+            "step: who swaps parameters in and out, as ZeRO-3 sub-groups do, never shows all of "
+            'them to one step. Use scope="tensor"; or, if they were removed for good, delete '
+            "optimizer.state[p] of each."
+        )

@@ -1,0 +1,1 @@
+"""Real processes for the tests of sharded optimizers, and what they run."""

@@ -1,0 +1,297 @@
+"""What ranks do in the tests of sharded steps."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+from functools import partial
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Shard, distribute_tensor
+from torch.distributed.tensor.debug import CommDebugMode
+from torch.nn.parallel import DistributedDataParallel
+
+from hvadam import HVAdam
+from ranks import training
+
+
+def with_given_gradients(
+    kernel: str, sharded: bool, dtype: torch.dtype = torch.float32, **options: Any
+) -> list[Tensor]:
+    """Parameters and state after 30 steps with gradients that do not depend on the parameters."""
+    torch.manual_seed(0)
+    shapes = [(64, 9), (33,), (7, 5, 3), (1,), ()]
+    values = [torch.randn(shape, dtype=dtype) for shape in shapes]
+    params = [nn.Parameter(x.clone()) for x in values]
+    if sharded:
+        mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+        params = [
+            nn.Parameter(distribute_tensor(x, mesh, [Shard(0)]) if x.ndim else x) for x in values
+        ]
+    optimizer = HVAdam(params, lr=0.01, kernel=kernel, **options)
+    for _ in range(30):
+        for p in params:
+            g = torch.randn(p.shape, dtype=dtype) + 0.5
+            if isinstance(p, DTensor):
+                g = distribute_tensor(g, p.device_mesh, p.placements)
+            p.grad = g
+        optimizer.step()
+    state = [optimizer.state[p][key] for p in params for key in ("exp_avg", "hidden")]
+    return [training.whole(x) for x in (*params, *state)]
+
+
+def one_teacher_forced_step(sharded: bool) -> list[Tensor]:
+    """A native step from a given state with given gradients."""
+    torch.manual_seed(0)
+    shapes = [(640, 9), (33,), (7, 5, 3)]
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),)) if sharded else None
+
+    def place(x: Tensor) -> Tensor:
+        return x if mesh is None else distribute_tensor(x, mesh, [Shard(0)])
+
+    params = [nn.Parameter(place(torch.randn(shape))) for shape in shapes]
+    optimizer = HVAdam(params, lr=0.01, kernel="native" if mesh is None else "auto")
+    trend = [torch.randn(shape) for shape in shapes]
+    for p, direction in zip(params, trend, strict=True):
+        optimizer._init_state(p, optimizer.state[p], per_tensor=False)
+        state = optimizer.state[p]
+        state["step"].fill_(100)
+        state["exp_avg"].copy_(place(direction))
+        state["hidden"].copy_(place(0.9 * direction + 0.1 * torch.randn_like(direction)))
+        state["exp_avg_var"].copy_(place(torch.rand_like(direction)))
+        p.grad = place(direction + torch.randn_like(direction))
+    optimizer.param_groups[0]["scalars"][:3] = torch.tensor([100.0, 50.0, 0.03])
+    optimizer.step()
+    state = [optimizer.state[p][key] for p in params for key in ("exp_avg", "hidden")]
+    return [training.whole(x) for x in (*params, *state)]
+
+
+def zero_redundancy(options: dict[str, Any]) -> dict[str, Tensor]:
+    """DDP whose optimizer states are dealt out over the ranks."""
+    from torch.distributed.optim import ZeroRedundancyOptimizer  # warns of torch.jit when loaded
+
+    model = DistributedDataParallel(training.make_model())
+
+    build: Any = partial(HVAdam, shard_group=dist.group.WORLD)
+    optimizer = ZeroRedundancyOptimizer(
+        model.parameters(), optimizer_class=build, lr=0.02, **options
+    )
+    _train(model, optimizer)
+    optimizer.consolidate_state_dict(to=0)
+    if dist.get_rank() == 0:
+        pickle.dumps(optimizer.state_dict())
+    return {name.removeprefix("module."): training.whole(p) for name, p in model.named_parameters()}
+
+
+def flat_shards(options: dict[str, Any]) -> dict[str, Tensor]:
+    """Flat pieces that start and end inside tensors, as FSDP1 cuts them (it needs a GPU itself).
+
+    A rank that has nothing of a tensor has an empty parameter without a gradient.
+    """
+    model = training.make_model()
+    whole = nn.utils.parameters_to_vector(model.parameters()).detach()
+    half = -(-whole.numel() // 2)
+    begin, end = (half * dist.get_rank(), min(half * (dist.get_rank() + 1), whole.numel()))
+    sizes = [p.numel() for p in model.parameters()]
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    cuts = [
+        slice(min(max(begin, a), a + n), max(min(end, a + n), a))
+        for a, n in zip(starts, sizes, strict=True)
+    ]
+    pieces = [nn.Parameter(whole[cut].clone()) for cut in cuts]
+    optimizer = HVAdam(pieces, lr=0.02, shard_group=dist.group.WORLD, **options)
+    for step in range(50):
+        model.zero_grad()
+        x, y = training.batch(step)
+        nn.functional.mse_loss(model(x), y).backward()
+        grads = torch.cat([p.grad.reshape(-1) for p in model.parameters() if p.grad is not None])
+        for piece, cut in zip(pieces, cuts, strict=True):
+            piece.grad = grads[cut].clone() if piece.numel() else None
+        optimizer.step()
+        flat = torch.zeros_like(whole)
+        for piece, cut in zip(pieces, cuts, strict=True):
+            flat[cut] = piece.detach()
+        dist.all_reduce(flat)
+        nn.utils.vector_to_parameters(flat, model.parameters())
+    return {name: training.whole(p) for name, p in model.named_parameters()}
+
+
+def pipeline_stages(options: dict[str, Any]) -> dict[str, Tensor]:
+    """Two stages: each rank trains its layers, given the gradients of the whole model."""
+    model = training.make_model()
+    stages = [(model.first, model.second), (model.third, model.last)]
+    own = [p for layer in stages[dist.get_rank()] for p in layer.parameters()]
+    optimizer = HVAdam(own, lr=0.02, shard_group=dist.group.WORLD, **options)
+    for step in range(50):
+        model.zero_grad()
+        x, y = training.batch(step)
+        nn.functional.mse_loss(model(x), y).backward()
+        with CommDebugMode() as counter:
+            optimizer.step()
+        agreed = step > 0  # the first step also compares layouts
+        assert not agreed or counter.get_total_counts() == 1 + ("max_grad_norm" in options)
+        for stage, layers in enumerate(stages):  # as if both ranks ran both stages
+            for layer in layers:
+                for p in layer.parameters():
+                    dist.broadcast(p.data, src=stage)
+    return {name: training.whole(p) for name, p in model.named_parameters()}
+
+
+def pipeline_of_sharded_stages() -> dict[str, Tensor]:
+    """Two stages of two ranks, each sharded by FSDP2; shard_group spans both."""
+    rank = dist.get_rank()
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("stage", "shard"))
+    model = training.make_model()
+    layers = [(model.first, model.second), (model.third, model.last)][rank // 2]
+    own = [p for layer in layers for p in layer.parameters()]
+    shards = [nn.Parameter(distribute_tensor(p.data, mesh["shard"], [Shard(0)])) for p in own]
+    optimizer = HVAdam(shards, lr=0.02, shard_group=dist.group.WORLD)
+    names = {id(p): name for name, p in model.named_parameters()}
+    for step in range(50):
+        model.zero_grad()
+        x, y = training.batch(step)
+        nn.functional.mse_loss(model(x), y).backward()
+        for p, shard in zip(own, shards, strict=True):
+            assert p.grad is not None
+            shard.grad = distribute_tensor(p.grad, mesh["shard"], [Shard(0)])
+        optimizer.step()
+        now: list[Any] = [None] * 4
+        dist.all_gather_object(
+            now, {names[id(p)]: training.whole(s) for p, s in zip(own, shards, strict=True)}
+        )
+        with torch.no_grad():
+            for name, p in model.named_parameters():
+                p.copy_((now[0] | now[2])[name])
+    return {name: training.whole(p) for name, p in model.named_parameters()}
+
+
+def copies_of_a_shard_group() -> tuple[bool, bool, list[str], str]:
+    """deepcopy shares the group; pickle drops it with a word, and the copy refuses to step."""
+    w = nn.Parameter(torch.ones(3))
+    optimizer = HVAdam([w], shard_group=dist.group.WORLD)
+    w.grad = torch.ones(3)
+    optimizer.step()
+    shared = copy.deepcopy(optimizer).shard_group is dist.group.WORLD
+    kept_out = "shard_group" not in str(optimizer.state_dict())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loaded = pickle.loads(pickle.dumps(optimizer))
+    try:
+        loaded.step()
+    except RuntimeError as error:
+        refused = str(error)
+    else:
+        refused = ""
+    loaded.shard_group = dist.group.WORLD
+    loaded.param_groups[0]["params"][0].grad = torch.ones(3)
+    loaded.step()
+    return shared, kept_out, [str(warning.message) for warning in caught], refused
+
+
+def diagnostics_on_one_rank() -> dict[str, dict[str, float]] | None:
+    """Only rank 0 asks, as a logger would."""
+    model, _, _ = training.lay_out(training.make_model(), "fsdp2")
+    optimizer = HVAdam(model.parameters(), lr=0.02)
+    _train(model, optimizer, steps=3)
+    found = optimizer.diagnostics() if dist.get_rank() == 0 else None
+    dist.barrier()
+    return found
+
+
+def disagreeing_layouts(what: str) -> None:
+    """Rank 1 has something else than the others."""
+    odd = dist.get_rank() == 1
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    rows = 6 if odd and what == "shape" else 8
+    params = [
+        nn.Parameter(distribute_tensor(torch.ones(n, 2), mesh, [Shard(0)], src_data_rank=None))
+        for n in (4, rows, *([4] if odd and what == "count" else []))
+    ]
+    scope = "group" if odd and what == "scope" else "global"
+    optimizer = HVAdam(params, scope=scope)
+    for p in params:
+        p.grad = torch.ones_like(p)
+    optimizer.step()
+
+
+def one_rank_without_gradients() -> list[Tensor]:
+    """Disjoint pieces of which one rank has no gradient at the second step: all move on."""
+    w = nn.Parameter(torch.full((2,), 1.0 + dist.get_rank(), dtype=torch.float64))
+    optimizer = HVAdam([w], lr=0.1, shard_group=dist.group.WORLD)
+    for step in range(4):
+        w.grad = torch.tensor([1.0, 2.0 + dist.get_rank()], dtype=torch.float64)
+        if step == 1 and dist.get_rank() == 1:
+            w.grad = None
+        optimizer.step()
+    scalars = optimizer.param_groups[0]["scalars"]
+    return [w.detach().clone(), scalars.clone()]
+
+
+def inf_on_one_rank(layout: str) -> tuple[bool, float, float]:
+    """Whether a step under a GradScaler changed anything, and the scales before and after."""
+    options: dict[str, Any] = {}
+    if layout == "fsdp2":
+        model, _, _ = training.lay_out(training.make_model(), "fsdp2")
+        params = list(model.parameters())
+    else:
+        params = [nn.Parameter(torch.ones(4, dtype=torch.float64))]
+        options["shard_group"] = dist.group.WORLD
+    optimizer = HVAdam(params, lr=0.1, max_grad_norm=1.0, **options)
+    scaler = torch.amp.GradScaler("cpu", init_scale=64.0)
+
+    def fill(value: float) -> None:
+        for p in params:
+            p.grad = torch.full_like(p, value)
+
+    scaler.scale(torch.ones(()))
+    fill(64.0)
+    scaler.step(optimizer)
+    scaler.update()
+    before = [training.whole(x) for x in _all_of(optimizer)]
+    scale = scaler.get_scale()
+    fill(64.0)
+    grad: Any = params[0].grad
+    part = grad.to_local() if isinstance(grad, DTensor) else grad
+    if dist.get_rank() == 1:
+        part[..., 0] = torch.inf
+    scaler.step(optimizer)
+    after = [training.whole(x) for x in _all_of(optimizer)]
+    scaler.update()
+    changed = any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
+    return changed, scale, scaler.get_scale()
+
+
+def low_bit_state(state_dtype: Any) -> tuple[float, float]:
+    """First and last loss of a sharded training with low-bit state."""
+    torch.manual_seed(0)
+    model = training.make_model(torch.float32)
+    running, share, shares = training.lay_out(model, "fsdp2")
+    optimizer = HVAdam(running.parameters(), lr=0.02, state_dtype=state_dtype)
+    losses: list[float] = []
+    for step in range(60):
+        optimizer.zero_grad()
+        x, y = (t.chunk(shares)[share] for t in training.batch(step % 4, torch.float32))
+        loss = nn.functional.mse_loss(running(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return sum(losses[:4]), sum(losses[-4:])
+
+
+def _all_of(optimizer: HVAdam) -> list[Tensor]:
+    held = [x for state in optimizer.state.values() for x in state.values()]
+    return [*(p for group in optimizer.param_groups for p in group["params"]), *held]
+
+
+def _train(model: nn.Module, optimizer: Any, steps: int = 50) -> None:
+    rank, world = dist.get_rank(), dist.get_world_size()
+    for step in range(steps):
+        optimizer.zero_grad()
+        x, y = (t.chunk(world)[rank] for t in training.batch(step))
+        nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()

@@ -1,0 +1,114 @@
+"""Steps that cannot see all parameters are refused, with the way out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from hvadam import HVAdam
+from hvadam.torch import completeness
+
+
+def parameter() -> nn.Parameter:
+    return nn.Parameter(torch.ones(3))
+
+
+@pytest.mark.parametrize("scope", ["global", "group", "tensor"])
+def test_a_step_inside_backward(scope: Any) -> None:
+    w, other = parameter(), parameter()
+    optimizer = HVAdam([w, other], scope=scope)
+    w.register_post_accumulate_grad_hook(lambda _: optimizer.step())
+    loss = (w * other).sum()
+    if scope == "tensor":
+        loss.backward()
+        assert not torch.equal(w, torch.ones(3))
+    else:
+        with pytest.raises(RuntimeError, match=r'inside backward.* or use scope="tensor"'):
+            loss.backward()
+
+
+def test_torchs_optimizers_in_backward() -> None:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # loading it warns of torch.jit
+        from torch.distributed.optim import _apply_optimizer_in_backward
+
+    model = nn.Linear(3, 2)
+    _apply_optimizer_in_backward(HVAdam, model.parameters(), {"lr": 0.1})
+    with pytest.raises(RuntimeError, match="inside backward"):
+        model(torch.ones(3)).sum().backward()
+
+
+def test_one_optimizer_per_parameter() -> None:
+    params = [parameter() for _ in range(completeness.SINGLES + 1)]
+
+    def step_all(optimizers: list[HVAdam]) -> None:
+        for p, optimizer in zip(params, optimizers, strict=True):
+            p.grad = torch.ones(3)
+            optimizer.step()
+
+    step_all([HVAdam([p], scope="tensor") for p in params])
+    with pytest.raises(
+        RuntimeError, match=r'\d+ optimizers hold one parameter each.*scope="tensor"'
+    ):
+        step_all([HVAdam([p]) for p in params])
+
+
+def test_parameters_swapped_in_and_out() -> None:
+    """As ZeRO-3 engines step: one sub-group at a time through one optimizer."""
+    parts = [parameter(), parameter()]
+    for scope in ("global", "tensor"):
+        optimizer = HVAdam([parts[0]], scope=scope)
+        parts[0].grad, parts[1].grad = torch.ones(3), torch.ones(3)
+        optimizer.step()
+        optimizer.param_groups[0]["params"] = [parts[1]]
+        if scope == "tensor":
+            optimizer.step()
+            continue
+        before = parts[1].detach().clone()
+        with pytest.raises(RuntimeError, match="ZeRO-3 sub-groups"):
+            optimizer.step()
+        assert torch.equal(parts[1], before)
+        del optimizer.state[parts[0]]  # removed for good
+        optimizer.step()
+
+
+def test_an_empty_first_step_changes_nothing() -> None:
+    """torch.distributed.checkpoint takes one, at lr 0 with zeros, to have the state made."""
+    every: list[dict[str, Any]] = [
+        {},
+        {"scope": "tensor"},
+        {"state_dtype": "int8"},
+        {"hidden_step": "late"},
+    ]
+    for options in every:
+        finals: list[torch.Tensor] = []
+        for prepared in (False, True):
+            w, u = parameter(), parameter()
+            optimizer = HVAdam([w, u], lr=0.1, weight_decay=0.1, **options)
+            if prepared:
+                optimizer.param_groups[0]["lr"] = 0.0
+                w.grad, u.grad = torch.zeros(3), torch.zeros(3)
+                optimizer.step()
+                optimizer.param_groups[0]["lr"] = 0.1
+                assert optimizer.state[w]["step"] == 0
+                assert torch.equal(w, torch.ones(3))
+            for k in range(3):
+                w.grad, u.grad = torch.full((3,), 1.0 + k), torch.full((3,), -1.0)
+                optimizer.step()
+            finals.append(torch.stack([w.detach(), u.detach()]))
+        assert torch.equal(*finals)
+
+
+def test_a_first_step_at_lr_0_with_a_gradient_counts() -> None:
+    """As under a warm-up that starts from 0."""
+    w = parameter()
+    optimizer = HVAdam([w], lr=0.0)
+    w.grad = torch.ones(3)
+    optimizer.step()
+    assert optimizer.state[w]["step"] == 1
+    assert optimizer.state[w]["exp_avg"].any()
