@@ -17,7 +17,8 @@ SOURCE = Path(hvadam.__file__).parent
 MAY_IMPORT = {
     "core": {"core"},
     "torch": {"core", "torch"},
-    "bench": {"core", "torch", "bench"},
+    "optimizers": {"core", "torch", "optimizers"},
+    "bench": {"core", "torch", "optimizers", "bench"},
 }
 FRAMEWORKS = {"torch", "jax"}
 
