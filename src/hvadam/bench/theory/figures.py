@@ -121,6 +121,7 @@ def _panels(count: int, title: str) -> tuple[Figure, list[Axes]]:
 
 def _finish(figure: Figure, panels: list[Axes], xlabel: str) -> Figure:
     for axes in panels:
+        axes.minorticks_off()
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
     panels[-1].set_xlabel(xlabel)
