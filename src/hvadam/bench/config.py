@@ -1,0 +1,55 @@
+"""What a run is asked to do: plain frozen data, JSON both ways, with a hash that names the run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+SCALES = ("smoke", "laptop", "paper")
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One training of one contender on one task.
+
+    Attributes:
+        task: One of `hvadam.bench.tasks.names()`.
+        contender: One of `hvadam.optimizers.names()`.
+        scale: One of `SCALES`, or another that the task declares.
+        seed: Of initial weights, order of data, dropout and augmentation.
+        options: What to change of the contender's defaults, the learning rate above all.
+        settings: What to change of the task's settings at that scale.
+        protocol: "standard", or "inherited" where the task knows published quirks.
+    """
+
+    task: str
+    contender: str
+    scale: str = "laptop"
+    seed: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    protocol: str = "standard"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, in a fixed order of keys."""
+        plain = {one.name: getattr(self, one.name) for one in fields(self)}
+        return json.loads(json.dumps(plain, sort_keys=True))
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> RunConfig:
+        """What `to_json` gave."""
+        return cls(**plain)
+
+    @property
+    def key(self) -> str:
+        """A name that equal configurations share and others do not.
+
+        Example:
+            >>> RunConfig("digits_mlp", "adam", options={"lr": 1e-3}).key
+            '...'
+        """
+        canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()[:16]
