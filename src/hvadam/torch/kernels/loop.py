@@ -46,10 +46,11 @@ def accumulate(batches: Sequence[Batch], dots: Tensor) -> None:
     for batch in batches:
         batch.count_step()
         work = batch.open()
-        scratch, double = _Scratch(work.m[0].dtype), _Scratch(torch.float64)
+        scratch, double = _Scratch(3, work.m[0].dtype), _Scratch(2, torch.float64)
+        eps = _zero_dim(batch.options.eps, work)
         parts: list[Tensor] = []
         for i, piece in _pieces(batch, work):
-            _average(piece, batch.options, *scratch.like(piece.m))
+            _average(piece, batch.options, eps, *scratch.like(piece.m))
             batch.keep_average(i, work)
             parts += _dots(piece, *double.like(piece.m))
         dots[batch.scopes[0]] += torch.stack(parts).view(-1, 4).sum(0).to(dots.device)
@@ -96,17 +97,19 @@ def defer(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
 def _move(batch: Batch, moves: Sequence[tuple[Any, Any, Options]]) -> None:
     """v and theta, with the weight of m_hat, the step along v and the options of each tensor."""
     work = batch.open()
-    scratch = _Scratch(work.m[0].dtype)
+    scratch, eps = _Scratch(3, work.m[0].dtype), _zero_dim(batch.options.eps, work)
     for i, piece in _pieces(batch, work):
         weight, along, o = moves[i]
         m_hat, *buffers = scratch.like(piece.m)
         torch.div(piece.m, piece.bias1, out=m_hat)
         piece.v.lerp_(m_hat, weight.to(m_hat.dtype) if isinstance(weight, Tensor) else weight)
         batch.keep_hidden(i, work)
-        _move_theta(piece, o, along, m_hat, *buffers)
+        _move_theta(piece, o, eps, along, m_hat, *buffers)
 
 
-def _average(piece: Piece, o: Options, own: Tensor, dev_v: Tensor, q: Tensor) -> None:
+def _average(
+    piece: Piece, o: Options, eps: Tensor, own: Tensor, dev_v: Tensor, buffer: Tensor
+) -> None:
     """m and s, with three buffers to work in."""
     theta, g, m, v, s, _, _ = piece
     factor = -o.factor if o.maximize else o.factor
@@ -118,36 +121,44 @@ def _average(piece: Piece, o: Options, own: Tensor, dev_v: Tensor, q: Tensor) ->
             g.add_(theta, alpha=o.coupled_decay)
 
     m.lerp_(g, 1.0 - o.beta1)
-    s.mul_(o.beta2)
     if o.adam:
-        s.addcmul_(g, g, value=1.0 - o.beta2)
+        s.mul_(o.beta2).addcmul_(g, g, value=1.0 - o.beta2)
     else:
         torch.sub(g, v, out=dev_v).square_()
-        torch.sub(g, m, out=q).square_()
-        ratio = torch.div(dev_v, q.add_(dev_v, alpha=o.gamma).add_(o.eps), out=q)
-        s.addcmul_(ratio, dev_v, value=1.0 - o.beta2).add_(o.eps)
+        from_m = torch.sub(g, m, out=buffer)
+        sum_ = torch.add(eps, dev_v, alpha=o.gamma, out=own).addcmul_(from_m, from_m)
+        ratio = torch.div(dev_v, sum_, out=own)
+        torch.add(eps, s, alpha=o.beta2, out=s).addcmul_(ratio, dev_v, value=1.0 - o.beta2)
 
 
-def _dots(piece: Piece, d: Tensor, v: Tensor, m_hat: Tensor) -> list[Tensor]:
-    """The four dots of a piece, with three float64 buffers to work in.
+def _dots(piece: Piece, v: Tensor, m: Tensor) -> list[Tensor]:
+    """The four dots of a piece, with two float64 buffers to work in.
 
     The difference is taken in float64 too: rounded to float32 it would cost half the cosine's
     digits where v and m_hat are nearly parallel and the foot is near 0.
     """
-    torch.sub(v.copy_(piece.v), m_hat.copy_(piece.m).div_(piece.bias1), out=d)
-    d, v, m_hat = d.reshape(-1), v.reshape(-1), m_hat.reshape(-1)
-    return [d.dot(d), d.dot(v), m_hat.dot(m_hat), v.dot(v)]
+    v, m = v.copy_(piece.v).view(-1), m.copy_(piece.m).view(-1)
+    correction = 1.0 / piece.bias1
+    m_hat_m_hat = m.dot(m) * correction * correction
+    d = _add(v, m, -correction, out=m)
+    return [d.dot(d), d.dot(v), m_hat_m_hat, v.dot(v)]
 
 
 def _move_theta(
-    piece: Piece, o: Options, along: float | Tensor, m_hat: Tensor, denominator: Tensor, own: Tensor
+    piece: Piece,
+    o: Options,
+    eps: Tensor,
+    along: float | Tensor,
+    m_hat: Tensor,
+    denominator: Tensor,
+    own: Tensor,
 ) -> None:
     """Both steps from m_hat, with two buffers to work in."""
     theta, _, m, v, s, _, bias2 = piece
     moved = theta if theta.dtype == m.dtype else own.copy_(theta)
     if o.decay:
         moved.mul_(1.0 - o.lr * o.decay)
-    torch.div(s, bias2, out=denominator).sqrt_().add_(o.eps)
+    _add(eps, torch.sqrt(s, out=denominator), 1.0 / bias2**0.5, out=denominator)
     if isinstance(o.lr, Tensor):
         moved.sub_(m_hat.div_(denominator).mul_(o.lr))
     elif o.lr:
@@ -162,10 +173,23 @@ def _move_theta(
         theta.copy_(moved)
 
 
-class _Scratch:
-    """Three buffers, kept from piece to piece: fresh memory would cost a fault for every page."""
+def _add(x: Tensor, y: Tensor, scale: float | Tensor, out: Tensor) -> Tensor:
+    """x + scale y; out may be y."""
+    if isinstance(scale, Tensor):
+        return torch.mul(y, scale, out=out).add_(x)
+    return torch.add(x, y, alpha=scale, out=out)
 
-    def __init__(self, dtype: torch.dtype) -> None:
+
+def _zero_dim(x: float, work: Work) -> Tensor:
+    """A number as a tensor: as the first operand of ``torch.add`` it saves a pass of its own."""
+    return work.m[0].new_full((), x)
+
+
+class _Scratch:
+    """Buffers, kept from piece to piece: fresh memory would cost a fault for every page."""
+
+    def __init__(self, count: int, dtype: torch.dtype) -> None:
+        self._count = count
         self._dtype = dtype
         self._buffers: list[Tensor] = []
         self._views: list[Tensor] = []
@@ -175,7 +199,7 @@ class _Scratch:
         if not self._views or self._views[0].shape != piece.shape:
             size = piece.numel()
             if not self._buffers or self._buffers[0].numel() < size:
-                self._buffers = [piece.new_empty(size, dtype=self._dtype) for _ in range(3)]
+                self._buffers = [piece.new_empty(size, dtype=self._dtype) for _ in range(self._count)]
             self._views = [buffer[:size].view(piece.shape) for buffer in self._buffers]
         return self._views
 
