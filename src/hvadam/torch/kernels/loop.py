@@ -27,6 +27,7 @@ class Piece(NamedTuple):
     s: Tensor
     bias1: Any
     bias2: Any
+    eps: Tensor  # 0-dim: as torch.add's first operand it is added in passing, not in a pass
 
 
 def available() -> str | None:
@@ -47,10 +48,9 @@ def accumulate(batches: Sequence[Batch], dots: Tensor) -> None:
         batch.count_step()
         work = batch.open()
         scratch, double = _Scratch(3, work.m[0].dtype), _Scratch(2, torch.float64)
-        eps = _zero_dim(batch.options.eps, work)
         parts: list[Tensor] = []
         for i, piece in _pieces(batch, work):
-            _average(piece, batch.options, eps, *scratch.like(piece.m))
+            _average(piece, batch.options, *scratch.like(piece.m))
             batch.keep_average(i, work)
             parts += _dots(piece, *double.like(piece.m))
         dots[batch.scopes[0]] += torch.stack(parts).view(-1, 4).sum(0).to(dots.device)
@@ -97,21 +97,19 @@ def defer(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
 def _move(batch: Batch, moves: Sequence[tuple[Any, Any, Options]]) -> None:
     """v and theta, with the weight of m_hat, the step along v and the options of each tensor."""
     work = batch.open()
-    scratch, eps = _Scratch(3, work.m[0].dtype), _zero_dim(batch.options.eps, work)
+    scratch = _Scratch(3, work.m[0].dtype)
     for i, piece in _pieces(batch, work):
         weight, along, o = moves[i]
         m_hat, *buffers = scratch.like(piece.m)
         torch.div(piece.m, piece.bias1, out=m_hat)
         piece.v.lerp_(m_hat, weight.to(m_hat.dtype) if isinstance(weight, Tensor) else weight)
         batch.keep_hidden(i, work)
-        _move_theta(piece, o, eps, along, m_hat, *buffers)
+        _move_theta(piece, o, along, m_hat, *buffers)
 
 
-def _average(
-    piece: Piece, o: Options, eps: Tensor, own: Tensor, dev_v: Tensor, buffer: Tensor
-) -> None:
+def _average(piece: Piece, o: Options, own: Tensor, dev_v: Tensor, from_m: Tensor) -> None:
     """m and s, with three buffers to work in."""
-    theta, g, m, v, s, _, _ = piece
+    theta, g, m, v, s, _, _, eps = piece
     factor = -o.factor if o.maximize else o.factor
     if isinstance(factor, Tensor) or factor != 1.0 or o.coupled_decay or g.dtype != m.dtype:
         g = own.copy_(g)
@@ -125,9 +123,9 @@ def _average(
         s.mul_(o.beta2).addcmul_(g, g, value=1.0 - o.beta2)
     else:
         torch.sub(g, v, out=dev_v).square_()
-        from_m = torch.sub(g, m, out=buffer)
-        sum_ = torch.add(eps, dev_v, alpha=o.gamma, out=own).addcmul_(from_m, from_m)
-        ratio = torch.div(dev_v, sum_, out=own)
+        torch.sub(g, m, out=from_m)
+        denominator = torch.add(eps, dev_v, alpha=o.gamma, out=own).addcmul_(from_m, from_m)
+        ratio = torch.div(dev_v, denominator, out=own)
         torch.add(eps, s, alpha=o.beta2, out=s).addcmul_(ratio, dev_v, value=1.0 - o.beta2)
 
 
@@ -139,26 +137,20 @@ def _dots(piece: Piece, v: Tensor, m: Tensor) -> list[Tensor]:
     """
     v, m = v.copy_(piece.v).view(-1), m.copy_(piece.m).view(-1)
     correction = 1.0 / piece.bias1
-    m_hat_m_hat = m.dot(m) * correction * correction
-    d = _add(v, m, -correction, out=m)
-    return [d.dot(d), d.dot(v), m_hat_m_hat, v.dot(v)]
+    m_hat_squared = m.dot(m) * correction * correction
+    d = _add_scaled(v, m, -correction, out=m)
+    return [d.dot(d), d.dot(v), m_hat_squared, v.dot(v)]
 
 
 def _move_theta(
-    piece: Piece,
-    o: Options,
-    eps: Tensor,
-    along: float | Tensor,
-    m_hat: Tensor,
-    denominator: Tensor,
-    own: Tensor,
+    piece: Piece, o: Options, along: float | Tensor, m_hat: Tensor, denominator: Tensor, own: Tensor
 ) -> None:
     """Both steps from m_hat, with two buffers to work in."""
-    theta, _, m, v, s, _, bias2 = piece
+    theta, _, m, v, s, _, bias2, eps = piece
     moved = theta if theta.dtype == m.dtype else own.copy_(theta)
     if o.decay:
         moved.mul_(1.0 - o.lr * o.decay)
-    _add(eps, torch.sqrt(s, out=denominator), 1.0 / bias2**0.5, out=denominator)
+    _add_scaled(eps, torch.sqrt(s, out=denominator), 1.0 / bias2**0.5, out=denominator)
     if isinstance(o.lr, Tensor):
         moved.sub_(m_hat.div_(denominator).mul_(o.lr))
     elif o.lr:
@@ -173,16 +165,11 @@ def _move_theta(
         theta.copy_(moved)
 
 
-def _add(x: Tensor, y: Tensor, scale: float | Tensor, out: Tensor) -> Tensor:
-    """x + scale y; out may be y."""
+def _add_scaled(x: Tensor, y: Tensor, scale: float | Tensor, out: Tensor) -> Tensor:
+    """x + scale y; out may be y, but not x."""
     if isinstance(scale, Tensor):
         return torch.mul(y, scale, out=out).add_(x)
     return torch.add(x, y, alpha=scale, out=out)
-
-
-def _zero_dim(x: float, work: Work) -> Tensor:
-    """A number as a tensor: as the first operand of ``torch.add`` it saves a pass of its own."""
-    return work.m[0].new_full((), x)
 
 
 class _Scratch:
@@ -199,7 +186,8 @@ class _Scratch:
         if not self._views or self._views[0].shape != piece.shape:
             size = piece.numel()
             if not self._buffers or self._buffers[0].numel() < size:
-                self._buffers = [piece.new_empty(size, dtype=self._dtype) for _ in range(self._count)]
+                empty = (piece.new_empty(size, dtype=self._dtype) for _ in range(self._count))
+                self._buffers = list(empty)
             self._views = [buffer[:size].view(piece.shape) for buffer in self._buffers]
         return self._views
 
@@ -209,16 +197,17 @@ def _pieces(batch: Batch, work: Work) -> Iterator[tuple[int, Piece]]:
     theta = batch.tensors.theta
     g = batch.tensors.g or theta  # without gradients: never read
     whole = batch.is_low_bit()  # it is stored a tensor at a time
+    eps = work.m[0].new_full((), batch.options.eps)
     rows = zip(theta, g, *work, *batch.bias_corrections(), strict=True)
     for i, (*tensors, bias1, bias2) in enumerate(rows):
         if theta[i].ndim == 0:  # torch 2.13 miscompiles writes to 0-dim tensors
             tensors = [x.view(1) for x in tensors]
         flat = None if whole or tensors[0].numel() <= CHUNK else _flat(tensors)
         if flat is None:
-            yield i, Piece._make((*tensors, bias1, bias2))
+            yield i, Piece._make((*tensors, bias1, bias2, eps))
         else:
             for chunks in zip(*(x.split(CHUNK) for x in flat), strict=True):
-                yield i, Piece._make((*chunks, bias1, bias2))
+                yield i, Piece._make((*chunks, bias1, bias2, eps))
 
 
 def _flat(tensors: list[Tensor]) -> list[Tensor] | None:
