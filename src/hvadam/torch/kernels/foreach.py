@@ -121,7 +121,7 @@ def _move(batch: Batch, weight: float | Tensor, along: float | Tensor) -> None:
 
 
 def _flat_double(tensors: Sequence[Tensor]) -> Tensor:
-    return torch.cat([x.reshape(-1).double() for x in tensors])
+    return torch.cat([x.reshape(-1) for x in tensors]).double()
 
 
 def _gradients(batch: Batch, dtype: torch.dtype) -> list[Tensor]:

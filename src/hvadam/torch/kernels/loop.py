@@ -27,6 +27,7 @@ class Piece(NamedTuple):
     s: Tensor
     bias1: Any
     bias2: Any
+    eps: Tensor  # 0-dim: as torch.add's first operand it is added in passing, not in a pass
 
 
 def available() -> str | None:
@@ -51,7 +52,7 @@ def accumulate(batches: Sequence[Batch], dots: Tensor) -> None:
     for batch in batches:
         batch.count_step()
         work = batch.open()
-        scratch, double = _Scratch(work.m[0].dtype), _Scratch(torch.float64)
+        scratch, double = _Scratch(3, work.m[0].dtype), _Scratch(2, torch.float64)
         parts: list[Tensor] = []
         for i, piece in _pieces(batch, work):
             _average(piece, batch.options, *scratch.like(piece.m))
@@ -101,7 +102,7 @@ def defer(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
 def _move(batch: Batch, moves: Sequence[tuple[Any, Any, Options]]) -> None:
     """v and theta, with the weight of m_hat, the step along v and the options of each tensor."""
     work = batch.open()
-    scratch = _Scratch(work.m[0].dtype)
+    scratch = _Scratch(3, work.m[0].dtype)
     for i, piece in _pieces(batch, work):
         weight, along, o = moves[i]
         m_hat, *buffers = scratch.like(piece.m)
@@ -111,9 +112,9 @@ def _move(batch: Batch, moves: Sequence[tuple[Any, Any, Options]]) -> None:
         _move_theta(piece, o, along, m_hat, *buffers)
 
 
-def _average(piece: Piece, o: Options, own: Tensor, dev_v: Tensor, q: Tensor) -> None:
+def _average(piece: Piece, o: Options, own: Tensor, dev_v: Tensor, from_m: Tensor) -> None:
     """m and s, with three buffers to work in."""
-    theta, g, m, v, s, _, _ = piece
+    theta, g, m, v, s, _, _, eps = piece
     factor = -o.factor if o.maximize else o.factor
     if isinstance(factor, Tensor) or factor != 1.0 or o.coupled_decay or g.dtype != m.dtype:
         g = own.copy_(g)
@@ -123,36 +124,38 @@ def _average(piece: Piece, o: Options, own: Tensor, dev_v: Tensor, q: Tensor) ->
             g.add_(theta, alpha=o.coupled_decay)
 
     m.lerp_(g, 1.0 - o.beta1)
-    s.mul_(o.beta2)
     if o.adam:
-        s.addcmul_(g, g, value=1.0 - o.beta2)
+        s.mul_(o.beta2).addcmul_(g, g, value=1.0 - o.beta2)
     else:
         torch.sub(g, v, out=dev_v).square_()
-        torch.sub(g, m, out=q).square_()
-        ratio = torch.div(dev_v, q.add_(dev_v, alpha=o.gamma).add_(o.eps), out=q)
-        s.addcmul_(ratio, dev_v, value=1.0 - o.beta2).add_(o.eps)
+        torch.sub(g, m, out=from_m)
+        denominator = torch.add(eps, dev_v, alpha=o.gamma, out=own).addcmul_(from_m, from_m)
+        ratio = torch.div(dev_v, denominator, out=own)
+        torch.add(eps, s, alpha=o.beta2, out=s).addcmul_(ratio, dev_v, value=1.0 - o.beta2)
 
 
-def _dots(piece: Piece, d: Tensor, v: Tensor, m_hat: Tensor) -> list[Tensor]:
-    """The four dots of a piece, with three float64 buffers to work in.
+def _dots(piece: Piece, v: Tensor, m: Tensor) -> list[Tensor]:
+    """The four dots of a piece, with two float64 buffers to work in.
 
     The difference is taken in float64 too: rounded to float32 it would cost half the cosine's
     digits where v and m_hat are nearly parallel and the foot is near 0.
     """
-    torch.sub(v.copy_(piece.v), m_hat.copy_(piece.m).div_(piece.bias1), out=d)
-    d, v, m_hat = d.reshape(-1), v.reshape(-1), m_hat.reshape(-1)
-    return [d.dot(d), d.dot(v), m_hat.dot(m_hat), v.dot(v)]
+    v, m = v.copy_(piece.v).view(-1), m.copy_(piece.m).view(-1)
+    correction = 1.0 / piece.bias1
+    m_hat_squared = m.dot(m) * correction * correction
+    d = _add_scaled(v, m, -correction, out=m)
+    return [d.dot(d), d.dot(v), m_hat_squared, v.dot(v)]
 
 
 def _move_theta(
     piece: Piece, o: Options, along: float | Tensor, m_hat: Tensor, denominator: Tensor, own: Tensor
 ) -> None:
     """Both steps from m_hat, with two buffers to work in."""
-    theta, _, m, v, s, _, bias2 = piece
+    theta, _, m, v, s, _, bias2, eps = piece
     moved = theta if theta.dtype == m.dtype else own.copy_(theta)
     if o.decay:
         moved.mul_(1.0 - o.lr * o.decay)
-    torch.div(s, bias2, out=denominator).sqrt_().add_(o.eps)
+    _add_scaled(eps, torch.sqrt(s, out=denominator), 1.0 / bias2**0.5, out=denominator)
     if isinstance(o.lr, Tensor):
         moved.sub_(m_hat.div_(denominator).mul_(o.lr))
     elif o.lr:
@@ -167,10 +170,18 @@ def _move_theta(
         theta.copy_(moved)
 
 
-class _Scratch:
-    """Three buffers, kept from piece to piece: fresh memory would cost a fault for every page."""
+def _add_scaled(x: Tensor, y: Tensor, scale: float | Tensor, out: Tensor) -> Tensor:
+    """x + scale y; out may be y, but not x."""
+    if isinstance(scale, Tensor):
+        return torch.mul(y, scale, out=out).add_(x)
+    return torch.add(x, y, alpha=scale, out=out)
 
-    def __init__(self, dtype: torch.dtype) -> None:
+
+class _Scratch:
+    """Buffers, kept from piece to piece: fresh memory would cost a fault for every page."""
+
+    def __init__(self, count: int, dtype: torch.dtype) -> None:
+        self._count = count
         self._dtype = dtype
         self._buffers: list[Tensor] = []
         self._views: list[Tensor] = []
@@ -180,7 +191,8 @@ class _Scratch:
         if not self._views or self._views[0].shape != piece.shape:
             size = piece.numel()
             if not self._buffers or self._buffers[0].numel() < size:
-                self._buffers = [piece.new_empty(size, dtype=self._dtype) for _ in range(3)]
+                empty = (piece.new_empty(size, dtype=self._dtype) for _ in range(self._count))
+                self._buffers = list(empty)
             self._views = [buffer[:size].view(piece.shape) for buffer in self._buffers]
         return self._views
 
@@ -190,16 +202,17 @@ def _pieces(batch: Batch, work: Work) -> Iterator[tuple[int, Piece]]:
     theta = batch.tensors.theta
     g = batch.tensors.g or theta  # without gradients: never read
     whole = batch.is_low_bit()  # it is stored a tensor at a time
+    eps = work.m[0].new_full((), batch.options.eps)
     rows = zip(theta, g, *work, *batch.bias_corrections(), strict=True)
     for i, (*tensors, bias1, bias2) in enumerate(rows):
         if theta[i].ndim == 0:  # torch 2.13 miscompiles writes to 0-dim tensors
             tensors = [x.view(1) for x in tensors]
         flat = None if whole or tensors[0].numel() <= CHUNK else _flat(tensors)
         if flat is None:
-            yield i, Piece._make((*tensors, bias1, bias2))
+            yield i, Piece._make((*tensors, bias1, bias2, eps))
         else:
             for chunks in zip(*(x.split(CHUNK) for x in flat), strict=True):
-                yield i, Piece._make((*chunks, bias1, bias2))
+                yield i, Piece._make((*chunks, bias1, bias2, eps))
 
 
 def _flat(tensors: list[Tensor]) -> list[Tensor] | None:
