@@ -17,11 +17,13 @@ import argparse
 import itertools
 import tempfile
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from torch.utils.data import Dataset
 from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
-from transformers.trainer_utils import get_last_checkpoint
+from transformers.trainer_utils import EvalPrediction, get_last_checkpoint
 
 from hvadam import HVAdam
 
@@ -82,10 +84,13 @@ def build_trainer(steps: int, directory: Path) -> Trainer:
         ),
         train_dataset=Sentences(train),
         eval_dataset=Sentences(test),
-        compute_metrics=lambda result: {
-            "accuracy": float((result.predictions.argmax(-1) == result.label_ids).mean())
-        },
+        compute_metrics=accuracy,
     )
+
+
+def accuracy(result: EvalPrediction) -> dict[str, float]:
+    guesses = np.asarray(result.predictions).argmax(-1)
+    return {"accuracy": float((guesses == result.label_ids).mean())}
 
 
 def build_model() -> BertForSequenceClassification:
@@ -96,7 +101,6 @@ def build_model() -> BertForSequenceClassification:
         intermediate_size=64,
         num_hidden_layers=2,
         num_attention_heads=2,
-        num_labels=2,
         initializer_range=0.1,  # so narrow a network needs larger weights to start with
     )
     return BertForSequenceClassification(config)
@@ -129,8 +133,8 @@ class DiagnosticTrainer(Trainer):
 
     def log(self, logs: dict[str, float], *args, **kwargs) -> None:
         if "loss" in logs:
-            hvadam = self.optimizer.optimizer  # Accelerate has wrapped it
-            found = hvadam.diagnostics()["global"]
+            wrapped: Any = self.optimizer  # by Accelerate
+            found = wrapped.optimizer.diagnostics()["global"]
             for name in ("alignment", "hidden_gain", "restarts"):
                 logs[f"hvadam/{name}"] = round(found[name], 4)
         super().log(logs, *args, **kwargs)

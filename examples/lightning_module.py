@@ -21,6 +21,7 @@ from hvadam import HVAdam
 
 BATCH = 32
 BATCHES = 10  # in an epoch, over all processes
+LOG_EVERY = 5
 
 
 class Classifier(L.LightningModule):
@@ -55,7 +56,7 @@ class Classifier(L.LightningModule):
         }
 
     def on_train_batch_end(self, *_: Any) -> None:
-        if self.global_step % self.trainer.log_every_n_steps == 0:
+        if self.global_step % LOG_EVERY == 0:
             optimizer = self.optimizers(use_pl_optimizer=False)
             assert isinstance(optimizer, HVAdam)
             found = optimizer.diagnostics()["global"]
@@ -109,7 +110,7 @@ def build_trainer(
         accelerator="auto",
         devices=devices,
         strategy="ddp" if devices > 1 else "auto",
-        log_every_n_steps=5,
+        log_every_n_steps=LOG_EVERY,
         callbacks=callbacks,
         enable_checkpointing=directory is not None,
         logger=False,

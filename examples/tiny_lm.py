@@ -77,7 +77,7 @@ class TinyLM(nn.Module):
 
 
 def batch(step: int, size: int, rank: int, world: int) -> Tensor:
-    """This rank's share of the batch of a step: ``size // world`` windows of CONTEXT + 1 characters.
+    """This rank's share of the batch of a step: every ``world``-th of its windows of characters.
 
     It depends on the step alone, so that a resumed run sees what it would have seen, and one
     process sees the same windows as many do together.

@@ -90,7 +90,7 @@ def log(done: int, loss: torch.Tensor, optimizer: HVAdam) -> None:
 
 
 def save(directory: Path, done: int, model: torch.nn.Module, optimizer: HVAdam) -> None:
-    """Each process writes its shards; only a complete checkpoint gets the name that load looks for."""
+    """Each process writes its shards; a checkpoint gets the name that load looks for when whole."""
     partial, whole = directory / "partial", directory / f"step-{done:08d}"
     if dist.get_rank() == 0:
         shutil.rmtree(partial, ignore_errors=True)  # of a run that died while saving

@@ -69,9 +69,9 @@ def main(folder: Path) -> None:
     from transformers.trainer_utils import get_last_checkpoint
 
     torch.manual_seed(0)
-    dropout = {"embd_pdrop": 0.0, "resid_pdrop": 0.0, "attn_pdrop": 0.0}
-    sizes = {"vocab_size": 16, "n_positions": 16, "n_embd": 16, "n_layer": 1, "n_head": 2}
-    model = GPT2LMHeadModel(GPT2Config(**sizes, **dropout)).double()
+    config = GPT2Config(vocab_size=16, n_positions=16, n_embd=16, n_layer=1, n_head=2)
+    config.embd_pdrop = config.resid_pdrop = config.attn_pdrop = 0.0  # ranks would draw others
+    model = GPT2LMHeadModel(config).double()
     rows = (torch.arange(256)[:, None] + torch.arange(16)) % 16
     ranks = int(os.environ.get("WORLD_SIZE", "1"))
     trainer = Trainer(
