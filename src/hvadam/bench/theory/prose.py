@@ -59,8 +59,8 @@ HIDDEN_VECTOR_READING = r"""
   {stuck}. Here "omitted for simplicity" changes the result; the optimizer keeps the correction.
 - **Unbiased averages: $v$ approaches, but later than the bound.** Successive $\hat m_t$ point
   nearly the same way, and the distance exceeds the bound up to {excess10} times in 10 dimensions
-  and {excess} times in {dimension}, though the bound is taken with the $\sigma$ of single gradients,
-  which an average makes smaller. The decay at the end is again geometric.
+  and {excess} times in {dimension}, though the bound is taken with the $\sigma$ of single
+  gradients, which an average makes smaller. The decay at the end is again geometric.
 - $\lVert v_t \rVert \le \lVert v_{{t-1}} \rVert$ and $\lVert v_t \rVert \le \lVert m_t \rVert$ were
   broken {broken} times in {updates} updates. They are geometry and hold whatever the noise.
 """
