@@ -64,7 +64,7 @@ def simulate(ranks: int, options: dict[str, Any]) -> tuple[int, int]:
     from torch.testing._internal.distributed.fake_pg import FakeStore
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    from hvadam import HVAdam
+    from hvadam.torch.optimizer import HVAdam
 
     class Listener(TorchDispatchMode):
         calls = 0

@@ -59,7 +59,7 @@ SPEC = OptimizerSpec(
         "weight_decay_mode": "coupled",
         "rectify": False,
     },
-    search={"lr": log_grid(1e-5, 1e-1)},
+    search={"lr": log_grid(1e-5, 1e-2)},
     oracle=oracle,
     cases=[
         Case({"betas": (0.5, 0.9), "eps": 1e-3, "weight_decay": 0.1}),

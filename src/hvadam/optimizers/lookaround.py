@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from hvadam.optimizers._checks import whole
 from hvadam.optimizers._inner_oracle import InnerOracle
+from hvadam.optimizers._options import whole
 from hvadam.optimizers._search import log_grid
 from hvadam.optimizers._spec import Arrays, BadCase, Case, OptimizerSpec
 

@@ -13,9 +13,8 @@ from torch import Tensor
 from torch.optim import SGD, Adam, Optimizer
 from torch.optim.optimizer import ParamsT
 
-from hvadam.optimizers._checks import one_of, positive
 from hvadam.optimizers._implementations._base import Baseline
-from hvadam.optimizers._options import require, require_betas
+from hvadam.optimizers._options import one_of, positive, require, require_betas
 
 INNER = ("sgd", "adam")
 

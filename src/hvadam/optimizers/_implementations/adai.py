@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
-from hvadam.optimizers._checks import between, positive
 from hvadam.optimizers._implementations._base import Moving, TensorByTensor
-from hvadam.optimizers._options import require, require_betas
+from hvadam.optimizers._options import between, positive, require, require_betas
 
 
 class Adai(TensorByTensor):

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.optim.optimizer import ParamsT
 
-from hvadam.optimizers._checks import whole
 from hvadam.optimizers._implementations._wrapper import Wrapper, showing
+from hvadam.optimizers._options import whole
 
 # In `state` beside the parameters: what belongs to no single one of them.
 SHARED = "shared"

@@ -8,9 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hvadam.optimizers._checks import one_of
 from hvadam.optimizers._implementations._base import Moving, TensorByTensor
-from hvadam.optimizers._options import require, require_betas
+from hvadam.optimizers._options import one_of, require, require_betas
 
 # The quintic of Keller Jordan's write-up: five rounds take singular values to about 0.7 to 1.2.
 QUINTIC = (3.4445, -4.7750, 2.0315)

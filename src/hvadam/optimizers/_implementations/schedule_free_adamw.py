@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
-from hvadam.optimizers._checks import whole
 from hvadam.optimizers._implementations._base import Moving, TensorByTensor
-from hvadam.optimizers._options import require, require_betas
+from hvadam.optimizers._options import require, require_betas, whole
 
 
 class ScheduleFreeAdamW(TensorByTensor):

@@ -7,8 +7,8 @@ from typing import Any
 
 from torch.optim.optimizer import ParamsT
 
-from hvadam.optimizers._checks import whole
 from hvadam.optimizers._implementations._wrapper import Wrapper, showing
+from hvadam.optimizers._options import whole
 
 
 class SWA(Wrapper):
