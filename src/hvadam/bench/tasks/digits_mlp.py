@@ -1,0 +1,29 @@
+"""The digits that scikit-learn carries, told apart by a perceptron: needs no data files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hvadam.bench.tasks._spec import Problem, Task
+
+
+def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
+    from hvadam.bench import digits
+    from hvadam.bench.tasks._digits import DigitsProblem
+
+    return DigitsProblem(digits.make_mlp, settings, seed)
+
+
+TASK = Task(
+    name="digits_mlp",
+    title="Perceptron on scikit-learn's digits",
+    source="extra",
+    metric="accuracy",
+    goal="max",
+    build=build,
+    scales={
+        "smoke": {"epochs": 2, "batch_size": 64},
+        "laptop": {"epochs": 60, "batch_size": 32},
+    },
+)
