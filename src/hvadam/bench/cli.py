@@ -154,6 +154,61 @@ def _make_app() -> "typer.Typer":
         study(rounds, out, Console())
 
     @app.command()
+    def valley(
+        functions: Annotated[
+            str, typer.Option(metavar="NAMES", help="f1, f2, f3, f4, fig3; commas between them.")
+        ] = "f1,f2,f3,f4,fig3",
+        contenders: Annotated[
+            str | None,
+            typer.Option(metavar="NAMES", help="Who races; the paper's four if not given."),
+        ] = None,
+        everyone: Annotated[bool, typer.Option("--all", help="Every contender races.")] = False,
+        start: Annotated[
+            str | None,
+            typer.Option(metavar="X,Y", help="Only draw the paths from there, without a race."),
+        ] = None,
+        angle: Annotated[
+            float | None,
+            typer.Option(parser=_number, metavar="DEGREES", help="Turn the functions by this."),
+        ] = None,
+        dimension: Annotated[
+            int, typer.Option(parser=_count, metavar="N", help="Of the functions, at least 2.")
+        ] = 2,
+        steps: Annotated[
+            int, typer.Option(parser=_count, metavar="N", help="The budget of a run.")
+        ] = 1500,
+        out: Annotated[
+            Path, typer.Option(metavar="DIR", help="Under which results/ and docs/ are written.")
+        ] = Path("valley-results"),
+    ) -> None:
+        """Race optimizers on the paper's toy functions from hundreds of starts; resumes."""
+        from rich.console import Console
+
+        from hvadam.bench import valley
+        from hvadam.optimizers import names
+
+        if everyone and contenders is not None:
+            raise typer.BadParameter("choose either --contenders or --all.", param_hint="'--all'")
+        known = names()
+        racers = known if everyone else list(valley.PAPER_FOUR)
+        if contenders is not None:
+            racers = _names(contenders, known, "contender", "'--contenders'")
+        try:
+            problems = [
+                valley.Problem.of(name, angle, dimension)
+                for name in _names(functions, valley.FUNCTIONS, "function", "'--functions'")
+            ]
+            at = None if start is None else valley.check_start(start, problems)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+        _make_directory(out / "docs" / "figures")
+        if at is not None:
+            valley.draw_paths(problems, racers, steps, at, out, Console())
+        else:
+            _make_directory(out / "results")
+            valley.compare(problems, racers, steps, out, Console())
+
+    @app.command()
     def info(
         as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
     ) -> None:
@@ -178,6 +233,16 @@ def _count(text: str) -> int:
     if count < 1:
         raise typer.BadParameter(f"must be a whole number of at least 1, got {text}.")
     return count
+
+
+def _number(text: str) -> float:
+    """Like ``_count``."""
+    import typer
+
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"must be a number, got {text}.") from None
 
 
 def _names(text: str, known: Collection[str], what: str, option: str) -> list[str]:

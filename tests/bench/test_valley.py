@@ -1,0 +1,313 @@
+"""The valley: exact gradients, starts that do not touch each other, and honest bookkeeping."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from hvadam.bench.cli import main
+from hvadam.bench.valley import angle, page, race, rows, study, summary
+from hvadam.bench.valley.functions import FUNCTIONS, Array, Fan, Problem
+from hvadam.bench.valley.starts import starts
+from hvadam.bench.valley.study import Heat
+from hvadam.optimizers import create, get, names
+
+ROOT = Path(__file__).parents[2]
+
+
+def beale(x: Tensor, y: Tensor) -> Tensor:
+    return (1.5 - x + x * y) ** 2 + (2.25 - x + x * y**2) ** 2 + (2.625 - x + x * y**3) ** 2
+
+
+# As the paper writes them, for autograd.
+PAPER = {
+    "f1": lambda x, y: 4 * math.sqrt(2) * x.abs() + math.sqrt(2) / 10 * y.abs(),
+    "f2": lambda x, y: 4 * (x - y).abs() + ((x + y) / 10).abs(),
+    "f3": lambda x, y: torch.log(1 + beale(x, y)) / 10,
+    "f4": lambda x, y: (1 - x) ** 2 + 100 * (y - x**2) ** 2,
+    "fig3": lambda x, y: 4 * (x - y).abs() + (x + y).abs(),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_are_the_papers_and_gradients_are_autograds(name: str) -> None:
+    problem = Problem.of(name)
+    points = starts(problem, "sample")
+    x = torch.from_numpy(points.copy()).requires_grad_()
+    expected = PAPER[name](x[:, 0], x[:, 1])
+    expected.sum().backward()
+    loss, gradient = problem.evaluate(points)
+    assert x.grad is not None
+    np.testing.assert_allclose(loss, expected.detach().numpy(), rtol=1e-12)
+    np.testing.assert_allclose(gradient, x.grad.numpy(), rtol=1e-10, atol=1e-12)
+    assert problem.evaluate(problem.minimiser[None])[0][0] == pytest.approx(0, abs=1e-14)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(("turned", "dimension"), [(17.0, 2), (0.0, 6), (-40.0, 6)])
+def test_turned_functions_have_the_gradients_of_differences(
+    name: str, turned: float, dimension: int
+) -> None:
+    problem = Problem.of(name, turned, dimension)
+    points = starts(problem, "sample")[:20]
+    _, gradient = problem.evaluate(points)
+    for i in range(dimension):
+        step = np.zeros(dimension)
+        step[i] = 1e-6
+        difference = problem.evaluate(points + step)[0] - problem.evaluate(points - step)[0]
+        np.testing.assert_allclose(difference / 2e-6, gradient[:, i], rtol=1e-4, atol=1e-4)
+    assert problem.evaluate(problem.minimiser[None])[0][0] == pytest.approx(0, abs=1e-12)
+
+
+def test_kinks_have_slope_zero_and_fig_3_its_two_gradients() -> None:
+    corner = np.array([[0.7, 0.7], [0.0, 0.0]])
+    _, gradient = Problem.of("f2").evaluate(corner)
+    np.testing.assert_allclose(gradient, [[0.1, 0.1], [0.0, 0.0]], atol=1e-15)
+    _, gradient = Problem.of("fig3").evaluate(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    np.testing.assert_allclose(gradient, [[5, -3], [-3, 5]], rtol=1e-14)
+
+
+def single_run(problem: Problem, name: str, lr: float, start: Array, steps: int) -> list[Array]:
+    """What the contender's own optimizer does from one start, a plain vector; up to divergence."""
+    spec = get(name)
+    theta = torch.nn.Parameter(torch.from_numpy(start.copy()))
+    optimizer = create(name, [theta], **race.options_of(name, steps), lr=lr)
+    path = []
+    for _ in range(steps + 1):
+        here = theta.detach().numpy().copy()
+        loss, gradient = problem.evaluate(here[None])
+        with spec.evaluation(optimizer):
+            shown = theta.detach().numpy().copy()
+        if not (loss[0] <= race.HUGE and problem.evaluate(shown[None])[0][0] <= race.HUGE):
+            break
+        path.append(shown)
+        theta.grad = torch.from_numpy(gradient[0])
+        optimizer.step()
+    return path
+
+
+def assert_rows_are_single_runs(problem: Problem, name: str, lr: float, rtol: float) -> int:
+    steps, points = 40, starts(problem, "grid")[::90]
+    batch = [
+        (x.copy(), loss.copy())
+        for x, loss in islice(race.walk(problem, name, lr, points, steps), steps + 1)
+    ]
+    fallen = 0
+    for i, start in enumerate(points):
+        single = single_run(problem, name, lr, start, steps)
+        for (x, _), alone in zip(batch, single, strict=False):
+            np.testing.assert_allclose(x[i], alone, rtol=rtol, atol=0)
+        after = [loss[i] for _, loss in batch[len(single) :]]
+        assert np.isinf(after).all()
+        fallen += bool(after)
+    return fallen
+
+
+@pytest.mark.parametrize("name", names())
+def test_each_start_is_a_run_of_its_own(name: str) -> None:
+    """Bit for bit in the plane; sums of six numbers may be added in another order."""
+    assert_rows_are_single_runs(Problem.of("f2", 20.0), name, 1e-2, rtol=0)
+    assert_rows_are_single_runs(Problem.of("f3", 20.0, 6), name, 1e-2, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("name", "lr"), [("sgd", 1e-3), ("adai", 3e-3), ("swa", 1e-3)])
+def test_a_start_that_diverges_stops_and_leaves_the_others_alone(name: str, lr: float) -> None:
+    problem = Problem.of("f4")
+    fallen = assert_rows_are_single_runs(problem, name, lr, rtol=0)
+    outcome = race.run(problem, name, lr, starts(problem, "grid")[::90], 40, 40)
+    assert np.isinf(outcome.loss).sum() == (outcome.diverged >= 0).sum() == fallen
+    assert not np.isnan(outcome.loss).any()
+    assert 0 < fallen < len(outcome.loss)
+
+
+@pytest.mark.parametrize("name", ["adai", "fromage", "hvadam", "hvadam1", "hvadam2"])
+def test_a_shared_statistic_would_be_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = dataclasses.replace(get(name), elementwise=True)
+    monkeypatch.delitem(rows.FORMS, name)
+    monkeypatch.setattr(race, "get", lambda asked: shared)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        assert_rows_are_single_runs(Problem.of("f4"), name, 1e-4, rtol=1e-9)
+
+
+def test_a_fan_is_its_angles_and_averaged_momentum_does_not_see_them() -> None:
+    [heat] = angle.plan(["sgd_ema"], 2, 100)
+    assert isinstance(heat.problem, Fan)
+    fan = race.run(heat.problem, "sgd_ema", 1e-2, starts(heat.problem, "sample"), 100, 100)
+    for part, losses in zip(heat.problem.parts, np.split(fan.loss, len(angle.ANGLES)), strict=True):
+        alone = race.run(part, "sgd_ema", 1e-2, starts(part, "sample"), 100, 100)
+        np.testing.assert_allclose(losses, alone.loss, rtol=1e-9)
+        np.testing.assert_allclose(losses, fan.loss[: len(losses)], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_starts_to_choose_by_are_not_starts_to_report(name: str) -> None:
+    problem = Problem.of(name)
+    fields = [starts(problem, field) for field in ("grid", "sample", "tuning")]
+    assert len(fields[0]) >= 400
+    everything = np.concatenate(fields)
+    assert len(np.unique(everything, axis=0)) == len(everything)
+    if name in ("f1", "f2", "fig3"):
+        assert (np.abs(problem.evaluate(everything)[1]) > 1e-3).any(1).all()  # none on a kink
+
+
+@pytest.mark.parametrize(
+    ("best", "tried"),
+    [(3e-3, (1e-4, 1e-1)), (3e-1, (1e-4, 1.0)), (1e-5, (3e-6, 1e-1)), (1e9, (1e-4, 1e4))],
+)
+def test_the_grid_of_rates_grows_until_the_best_is_inside(
+    best: float, tried: tuple[float, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(problem: Any, name: str, lr: float, at: Array, steps: int, horizon: int) -> Any:
+        loss = np.full(len(at), abs(math.log(lr / best)))
+        never = np.full(len(at), -1)
+        return race.Outcome(loss, loss, never, never)
+
+    monkeypatch.setattr(race, "run", run)
+    [result] = study.run_heat(Heat(Problem.of("f1"), "adam", "grid", 10, 30), tmp_path)
+    rates = list(result.tuning)
+    assert (rates[0], rates[-1]) == tried
+    assert result.lrs == {"common": 1e-3, "tuned": min(best, 1e4)}
+
+
+def test_what_is_there_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[float] = []
+    real = race.run
+
+    def run(*args: Any) -> Any:
+        calls.append(args[2])
+        return real(*args)
+
+    monkeypatch.setattr(race, "run", run)
+    heat = Heat(Problem.of("f4"), "sgd", "sample", 20, 60)
+    [first] = study.run_heat(heat, tmp_path)
+    assert len(calls) >= 8  # some of these rates diverge, and that is kept too
+    assert min(first.tuning.values()) < math.inf == max(first.tuning.values())
+    done = len(calls)
+    [again] = study.run_heat(heat, tmp_path)
+    assert len(calls) == done
+    assert summary.summarize([again]) == summary.summarize([first])
+
+    kept = sorted(tmp_path.rglob("*.json"))
+    assert len(kept) == done
+    kept[0].write_text("{")  # cut short by something else
+    study.run_heat(heat, tmp_path)
+    assert len(calls) == done + 1
+    study.run_heat(dataclasses.replace(heat, steps=19), tmp_path)  # other settings
+    assert len(calls) == done + 1 + done
+
+
+def test_summaries_count_ties_failures_and_divergence() -> None:
+    inf, nobody = math.inf, [-1, -1, -1, -1]
+    losses = {"adam": [1.0, 1e-13, inf, 2.0], "hvadam": [0.5, 1e-15, inf, inf]}
+    problem = Problem.of("f1", None, 3)
+    results = []
+    for name, values in losses.items():
+        diverged = [1 if x == inf else -1 for x in values]
+        outcome = race.Outcome(*map(np.array, (values, values, nobody, diverged)))
+        both = {regime: outcome for regime in study.REGIMES}
+        lrs = {regime: 1e-3 for regime in study.REGIMES}
+        results.append(study.Result(problem, name, lrs, both, {1e-3: inf}))
+    found = summary.summarize(results)
+    assert found["wins"]["common lowest"] == {"adam": 0.375, "hvadam": 0.375}
+    assert found["wins"]["tuned first"] == {"adam": 0.0, "hvadam": 0.0}
+    assert found["duels"]["common lowest"]["hvadam"] == {"adam": 0.5}
+    assert found["contenders"]["hvadam"]["tuned"]["diverged"] == 2
+    assert found["contenders"]["hvadam"]["tuned"]["loss"] == [1e-15, 0.5, None]
+    assert summary.winners({n: np.array(x) for n, x in losses.items()}) == "bb-a"
+    json.dumps(found, allow_nan=False)
+
+
+def test_the_page_is_what_the_results_say() -> None:
+    text = (ROOT / "results" / "valley.json").read_text(encoding="utf-8")
+    assert len(text.encode()) < 200_000
+    results = json.loads(text)
+    assert list(results["functions"]) == list(FUNCTIONS)
+    shown = (ROOT / "docs" / "valley.md").read_text(encoding="utf-8")
+    assert shown == page.render(results)
+    assert "nan" not in shown
+    figures = re.findall(r"\]\((figures/[^)]+)\)", shown)
+    assert len(figures) >= 10
+    for figure in figures:
+        assert (ROOT / "docs" / figure).stat().st_size < 150_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--functions", "f1,f9"], ["--functions", "'f9'", "fig3"]),
+        (["--contenders", "adam,adamm"], ["--contenders", "'adamm'", "hvadam"]),
+        (["--contenders", "adam", "--all"], ["--all", "--contenders"]),
+        (["--start", "1"], ["start", "two finite numbers", "got 1."]),
+        (["--start", "nan,1"], ["start", "finite", "nan,1"]),
+        (["--start", "1,inf"], ["start", "finite", "1,inf"]),
+        (["--start", "1e3,1"], ["f4", "1e+09", "1e3,1"]),
+        (["--start", "1,1", "--dimension", "3", "--functions", "f1"], ["plane"]),
+        (["--angle", "nan"], ["angle", "nan"]),
+        (["--angle", "400"], ["angle", "360", "400"]),
+        (["--angle", "steep"], ["--angle", "steep"]),
+        (["--dimension", "1"], ["dimension", "at least 2", "got 1"]),
+        (["--dimension", "3"], ["f3", "even", "got 3"]),
+        (["--steps", "0"], ["--steps", "got 0"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_bad_arguments_give_one_line_and_write_nothing(
+    arguments: list[str],
+    named: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["valley", *arguments]) == 2
+    printed, errors = capsys.readouterr()
+    assert printed == ""
+    [line] = errors.splitlines()
+    assert line.startswith("hvadam: ")
+    assert all(word in line for word in named), line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_paths_from_a_start_that_diverges_are_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Heavy-ball from far out on Rosenbrock leaves at once."""
+    options = ["--functions", "f4", "--contenders", "sgd,hvadam", "--steps", "20"]
+    assert main(["valley", *options, "--start", "-4,-4", "--out", str(tmp_path)]) == 0
+    figure = tmp_path / "docs" / "figures" / "valley-f4.png"
+    assert figure.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    assert capsys.readouterr().out.split() == ["wrote", str(figure)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "extra",
+    [[], ["--functions", "f1,f2", "--dimension", "4", "--contenders", "sgd,fromage,hvadam"]],
+    ids=["paper", "4-D"],
+)
+def test_a_small_study_from_the_command_line_resumes(extra: list[str], tmp_path: Path) -> None:
+    arguments = ["valley", "--steps", "20", "--out", str(tmp_path), *extra]
+    assert main(arguments) == 0
+    results, shown = tmp_path / "results" / "valley.json", tmp_path / "docs" / "valley.md"
+    before = results.read_bytes(), shown.read_bytes()
+    runs = sorted((tmp_path / "valley-runs").rglob("*.json"))
+    times = [run.stat().st_mtime_ns for run in runs]
+    runs[0].unlink()
+    assert main(arguments) == 0
+    assert (results.read_bytes(), shown.read_bytes()) == before
+    assert sorted((tmp_path / "valley-runs").rglob("*.json")) == runs
+    assert [run.stat().st_mtime_ns for run in runs[1:]] == times[1:]
+    assert shown.read_text(encoding="utf-8") == page.render(json.loads(results.read_text("utf-8")))
+    linked = set(re.findall(r"\]\((figures/[^)]+)\)", shown.read_text(encoding="utf-8")))
+    drawn = {f"figures/{path.name}" for path in (tmp_path / "docs" / "figures").iterdir()}
+    assert linked <= drawn
