@@ -46,7 +46,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Record:
-    """One run."""
+    """One run, with what of its task a reader needs: reports load no task and no framework."""
 
     config: RunConfig
     status: Status
@@ -57,6 +57,10 @@ class Record:
     evaluation_seconds: float
     environment: Mapping[str, Any]  # versions, hardware, commit and whether it was dirty
     artifacts: tuple[str, ...] = ()  # names of files beside the record
+    title: str = ""  # the task's, for people
+    metric: str = "loss"  # the measure that counts, a key of `test` and of each point's `valid`
+    goal: Literal["min", "max"] = "min"  # whether less or more of it is better
+    published: float | None = None  # the paper's number, where the protocol is the same
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
