@@ -4,6 +4,7 @@ Only this module knows where the files lie:
 
     <store>/<task>-<scale>/<contender>/<key>.json       the record
     <store>/<task>-<scale>/<contender>/<key>/*.png      what it made to look at
+    <store>/<task>-<scale>/<contender>/<key>.checkpoint while it is under way
 """
 
 from __future__ import annotations
@@ -85,6 +86,10 @@ class Store:
         return (
             self.folder / f"{config.task}-{config.scale}" / config.contender / f"{config.key}.json"
         )
+
+    def checkpoint_path(self, config: RunConfig) -> Path:
+        """Where a run that is under way keeps what it needs to go on after a crash."""
+        return self.path(config).with_suffix(".checkpoint")
 
     def get(self, config: RunConfig) -> Record | None:
         """The record of a run, if there is one."""
