@@ -208,6 +208,33 @@ def _make_app() -> "typer.Typer":
             _make_directory(out / "results")
             valley.compare(problems, racers, steps, out, Console())
 
+    data_app = typer.Typer(rich_markup_mode=None)
+    app.add_typer(data_app, name="data", help="List data sets, and download them.")
+
+    @data_app.command("list")
+    def list_data() -> None:
+        """Show the data sets, which of them are there, and their licences."""
+        from rich.console import Console
+
+        from hvadam.bench.data.download import show_list
+
+        show_list(Console())
+
+    @data_app.command("get")
+    def get_data(
+        name: Annotated[str, typer.Argument(help="As `hvadam data list` has it.")],
+    ) -> None:
+        """Download a data set from its makers, or say what to put where; resumes."""
+        from rich.console import Console
+
+        from hvadam.bench import data
+        from hvadam.bench.data.download import obtain
+
+        try:
+            obtain(data.get(name), data.root(), Console())
+        except ValueError as error:  # DataError is one
+            raise typer.Exit(_fail(str(error))) from error
+
     @app.command()
     def info(
         as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,

@@ -51,6 +51,7 @@ class DataSet:
         load: Data folder -> content, checked from the first byte to the last.
         missing: Data folder -> None, or what has to be put where. Looks at names and sizes only.
         sources: What `hvadam data get` downloads.
+        absent: Data folder -> official files that it can be used without, but that are not there.
         by_hand: How to get it where nothing can be downloaded without a person.
     """
 
@@ -60,6 +61,7 @@ class DataSet:
     load: Callable[[Path], Any]
     missing: Callable[[Path], str | None]
     sources: Sequence[Source] = ()
+    absent: Callable[[Path], Sequence[str]] = lambda root: ()
     by_hand: str = ""
 
 

@@ -145,8 +145,12 @@ class _Cifar:
             np.concatenate([part.pixels for part in train]),
             np.concatenate([part.labels for part in train]),
         )
-        missing = tuple(file.path for file in files if file not in present)
-        return ImageData(joined, test, self.classes, missing)
+        return ImageData(joined, test, self.classes, self.absent(root))
+
+    def absent(self, root: Path) -> tuple[str, ...]:
+        files = self.layout(root)
+        present = self._present(root, files)
+        return tuple(file.path for file in files if file not in present)
 
     @staticmethod
     def _present(root: Path, files: Sequence[File]) -> list[File]:
@@ -223,6 +227,7 @@ DATA_SETS = [
         licence=_NO_LICENCE,
         load=_CIFAR10.load,
         missing=_CIFAR10.missing,
+        absent=_CIFAR10.absent,
         sources=[
             Source(
                 f"{_TORONTO}/cifar-10-binary.tar.gz",
@@ -237,6 +242,7 @@ DATA_SETS = [
         licence=_NO_LICENCE,
         load=_CIFAR100.load,
         missing=_CIFAR100.missing,
+        absent=_CIFAR100.absent,
         sources=[
             Source(
                 f"{_TORONTO}/cifar-100-binary.tar.gz",
