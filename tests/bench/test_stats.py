@@ -86,6 +86,16 @@ def test_a_mixed_result_is_a_tie_and_correction_widens() -> None:
     assert stats.compare(mixed, reference, ACCURACY).verdict == "tie"
 
 
+def test_few_pairs_decide_nothing() -> None:
+    found = []
+    for n in (2, 3, 5):
+        reference = [made_record(0.5, seed=i) for i in range(n)]
+        contender = [made_record(0.6, seed=i) for i in range(n)]
+        comparison = stats.compare(contender, reference, ACCURACY)
+        found.append((comparison.verdict, comparison.settled))
+    assert found == [("tie", False), ("better", False), ("better", True)]
+
+
 def test_divergence_on_both_sides_is_no_difference() -> None:
     lost = [made_record(seed=i, status="diverged") for i in range(3)]
     assert stats.compare(lost, lost, ACCURACY).verdict == "tie"

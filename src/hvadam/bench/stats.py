@@ -22,6 +22,10 @@ TUNING_SEED = 1000
 RESAMPLES = 2000
 # Up to so many pairs every pattern of signs is tried; beyond, as many as RESAMPLES by chance.
 EXACT_PAIRS = 10
+# Fewer pairs than this span no interval worth the name: of one, it is a point.
+FEWEST_PAIRS = 3
+# Beyond this chance of agreeing signs, a verdict is a hint: five pairs reach 0.0625, four do not.
+SETTLED = 0.1
 
 Verdict = Literal["better", "worse", "tie"]
 
@@ -71,7 +75,7 @@ class Comparison(NamedTuple):
         interval: Of that median; its level already holds the correction.
         p: How often differences at least as lopsided arise when signs are drawn by chance. It
             cannot be below 2 / 2**n: 0.25 for three seeds, 0.03 for six.
-        verdict: "tie" whenever the interval has 0 in it.
+        verdict: "tie" whenever the interval has 0 in it, or is of fewer than `FEWEST_PAIRS`.
         comparisons: For how many comparisons the level is corrected; 1 is no correction.
     """
 
@@ -81,6 +85,11 @@ class Comparison(NamedTuple):
     p: float
     verdict: Verdict
     comparisons: int
+
+    @property
+    def settled(self) -> bool:
+        """Whether the verdict may be told as a result: it is no tie, and hardly chance."""
+        return self.verdict != "tie" and self.p <= SETTLED
 
 
 class Reached(NamedTuple):
@@ -206,7 +215,7 @@ def compare(
     differences = [0.0 if a == b else a - b for a, b in pairs]  # inf - inf is no difference
     interval = bootstrap(differences, level=1 - (1 - level) / comparisons)
     middle = median(differences) if differences else math.nan
-    if not differences or 0 in interval:
+    if len(differences) < FEWEST_PAIRS or 0 in interval:
         verdict: Verdict = "tie"
     else:
         verdict = "better" if metric.improves(middle, 0) else "worse"
