@@ -122,7 +122,8 @@ def _draw_surface(
     axes: Any, problem: Problem, traces: dict[str, Trace], window: list[tuple[float, float]]
 ) -> None:
     x, y, height = _heights(problem, window, 60)
-    axes.plot_surface(x, y, height, cmap="Greys", alpha=0.45, lw=0, rcount=40, ccount=40)
+    axes.computed_zorder = False  # else whole lines hide behind others by their mean distance
+    axes.plot_surface(x, y, height, cmap="Greys", alpha=0.45, lw=0, rcount=40, ccount=40, zorder=1)
     for name, one in traces.items():
         thin = max(1, len(one.path) // SHOWN)
         points = one.path[::thin]
@@ -130,8 +131,7 @@ def _draw_surface(
             [(a <= p) & (p <= b) for p, (a, b) in zip(points.T, window, strict=True)], 0
         )
         shown = _flatten(problem.evaluate(points)[0])
-        line = style_of(name).line
-        axes.plot(*points[inside].T, shown[inside], **{**line, "zorder": 10})
+        axes.plot(*points[inside].T, shown[inside], **style_of(name).line)
     axes.plot(*problem.minimiser, 0.0, marker="x", ms=9, mew=2.5, color=CROSS, zorder=12)
     axes.view_init(elev=38, azim=-62)
     axes.tick_params(labelsize="x-small", pad=-2)

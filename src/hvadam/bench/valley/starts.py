@@ -10,12 +10,11 @@ import numpy as np
 
 from hvadam.bench.valley.functions import Array, Fan, Problem
 
-# Cells of the grid across and along. Even, so that no start lies on a kink of a valley.
-ACROSS, ALONG = 20, 22
+ACROSS, ALONG = 20, 22  # cells of the grid
 SAMPLE = 64  # starts of the angle study
 TUNING = 48  # starts on which learning rates are chosen
 
-_SEEDS = {"sample": 1, "tuning": 2}
+_SEEDS = {"grid": 0, "sample": 1, "tuning": 2}
 
 
 def starts(problem: Problem | Fan, field: str) -> Array:
@@ -23,13 +22,16 @@ def starts(problem: Problem | Fan, field: str) -> Array:
 
     Args:
         problem: Whose window they fill; of a fan, part by part.
-        field: "grid", the centres of ACROSS·ALONG cells (in more than two dimensions as many
-            uniform draws), "sample" or "tuning", uniform draws that share no seed.
+        field: "grid", one drawn in each of ACROSS·ALONG cells (in more than two dimensions as many
+            uniform draws), "sample" or "tuning", uniform draws. Fields share no seed.
+
+    The valleys are symmetric: from the centres of the cells three runs of four would mirror
+    others, and steps of one length would meet a lattice. So starts are drawn.
 
     Example:
         >>> grid = starts(Problem.of("f1"), "grid")
-        >>> grid.shape, grid[0].round(3).tolist(), grid[-1].round(3).tolist()
-        ((440, 2), [-1.9, -1.909], [1.9, 1.909])
+        >>> grid.shape, np.unique(np.abs(grid), axis=0).shape
+        ((440, 2), (440, 2))
     """
     return np.concatenate([_starts(part, field) for part in problem.parts])
 
@@ -39,16 +41,10 @@ def _starts(problem: Problem, field: str) -> Array:
         np.resize([window[side] for window in problem.function.window], problem.dimension)
         for side in (0, 1)
     )
+    count = {"grid": ACROSS * ALONG, "sample": SAMPLE, "tuning": TUNING}[field]
+    draw = np.random.default_rng([_SEEDS[field], problem.dimension])
+    unit = draw.random((count, problem.dimension))
     if field == "grid" and problem.dimension == 2:
-        cells = np.meshgrid(_centres(ACROSS), _centres(ALONG), indexing="xy")
-        unit = np.stack([c.ravel() for c in cells], 1)  # rows of the map, from its bottom up
-    else:
-        count = {"grid": ACROSS * ALONG, "sample": SAMPLE, "tuning": TUNING}[field]
-        draw = np.random.default_rng([_SEEDS.get(field, 0), problem.dimension])
-        unit = draw.random((count, problem.dimension))
-    z = low + (high - low) * unit
-    return problem.turn(z)
-
-
-def _centres(count: int) -> Array:
-    return (np.arange(count) + 0.5) / count
+        column, row = np.arange(count) % ACROSS, np.arange(count) // ACROSS  # from the bottom up
+        unit = (np.stack([column, row], 1) + unit) / (ACROSS, ALONG)
+    return problem.turn(low + (high - low) * unit)

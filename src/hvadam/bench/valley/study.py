@@ -16,13 +16,14 @@ from functools import cached_property
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import torch
 
 from hvadam._version import __version__
 from hvadam.bench.valley import race
-from hvadam.bench.valley.functions import Fan, Problem
+from hvadam.bench.valley.functions import Array, Fan, Problem
 from hvadam.bench.valley.race import COMMON_LR, Outcome
 from hvadam.bench.valley.starts import starts
 from hvadam.optimizers import get
@@ -141,15 +142,14 @@ class _Run:
         if kept is not None:
             return kept
         found = race.run(
-            self.problem,
-            self.contender,
-            self.lr,
-            starts(self.problem, self.field),
-            self.steps,
-            self.horizon,
+            self.problem, self.contender, self.lr, self._starts, self.steps, self.horizon
         )
         self._save(path, found)
         return found
+
+    @cached_property
+    def _starts(self) -> Array:
+        return starts(self.problem, self.field)
 
     @cached_property
     def _settings(self) -> dict[str, Any]:
@@ -157,7 +157,12 @@ class _Run:
         chosen = race.options_of(self.contender, self.steps)
         options = {**get(self.contender).defaults, **chosen, "lr": self.lr}
         options = {key: repr(value) for key, value in options.items()}
-        made_with = {"hvadam": __version__, "torch": torch.__version__, "options": options}
+        made_with = {
+            "hvadam": __version__,
+            "torch": torch.__version__,
+            "options": options,
+            "starts": crc32(self._starts.tobytes()),
+        }
         return json.loads(json.dumps({**asdict(self), **made_with}))
 
     def _load(self, path: Path) -> Outcome | None:
