@@ -8,7 +8,7 @@ import sys
 from collections.abc import Collection, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from hvadam._version import __version__
 
@@ -235,6 +235,65 @@ def _make_app() -> "typer.Typer":
         except ValueError as error:  # DataError is one
             raise typer.Exit(_fail(str(error))) from error
 
+    @app.command("tasks")
+    def list_tasks() -> None:
+        """Show the tasks, what counts in each, and whether its data is there."""
+        from rich.console import Console
+
+        from hvadam.bench.summary import tasks_table
+
+        Console().print(tasks_table())
+
+    @app.command("run")
+    def run_one(
+        task: Annotated[str, typer.Argument(help="As `hvadam tasks` has it.")],
+        contender: Annotated[str, typer.Argument(help="Such as hvadam, adam or sgd.")],
+        lr: Annotated[
+            float | None,
+            typer.Option(parser=_number, metavar="X", help="The contender's own if not given."),
+        ] = None,
+        changes: Annotated[
+            list[str] | None,
+            typer.Option(
+                "--set",
+                metavar="NAME=VALUE",
+                help="An option of the contender, or with task.NAME a setting of the task.",
+            ),
+        ] = None,
+        scale: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "laptop",
+        seed: Annotated[int, typer.Option(parser=_seed, metavar="N")] = 0,
+        protocol: Annotated[str, typer.Option(help="standard or inherited.")] = "standard",
+        threads: Annotated[
+            int, typer.Option(parser=_count, metavar="N", help="Threads that torch may use.")
+        ] = 1,
+        store: Annotated[
+            Path, typer.Option(metavar="DIR", help="Where records and checkpoints go.")
+        ] = Path("runs"),
+    ) -> None:
+        """Train one contender on one task and record it; resumes where it was interrupted."""
+        from rich.console import Console
+
+        from hvadam.bench.config import RunConfig
+        from hvadam.bench.records import FINAL, Store
+        from hvadam.bench.summary import run_and_show
+        from hvadam.bench.training import check
+
+        options, settings = _changes(changes or [])
+        if lr is not None and options.setdefault("lr", lr) != lr:
+            raise typer.BadParameter("choose either --lr or --set lr=.", param_hint="'--lr'")
+        config = RunConfig(task, contender, scale, seed, options, settings, protocol)
+        try:
+            check(config)
+            _make_directory(store, "'--store'")
+            record = run_and_show(config, Store(store), threads, Console())
+        except (ValueError, TypeError) as error:
+            raise typer.Exit(_fail(str(error))) from error
+        except OSError as error:  # nothing could be recorded
+            _fail(error.strerror or str(error))
+            raise typer.Exit(1) from error
+        if record.status not in FINAL:
+            raise typer.Exit(1)
+
     @app.command()
     def info(
         as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
@@ -262,6 +321,44 @@ def _count(text: str) -> int:
     return count
 
 
+def _seed(text: str) -> int:
+    """Like ``_count``, from 0."""
+    import typer
+
+    try:
+        seed = int(text)
+    except ValueError:
+        seed = -1
+    if seed < 0:
+        raise typer.BadParameter(f"must be a whole number of at least 0, got {text}.")
+    return seed
+
+
+def _changes(given: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of the contender and settings of the task, out of "gamma=0.1" and "task.epochs=3".
+
+    Values are Python's literals; what is none is a string.
+    """
+    import ast
+
+    import typer
+
+    options, settings = {}, {}
+    for change in given:
+        name, equals, text = change.partition("=")
+        if not (name and equals):
+            raise typer.BadParameter(f"must be NAME=VALUE, got {change}.", param_hint="'--set'")
+        try:
+            value = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            value = text
+        if name.startswith("task."):
+            settings[name.removeprefix("task.")] = value
+        else:
+            options[name] = value
+    return options, settings
+
+
 def _number(text: str) -> float:
     """Like ``_count``."""
     import typer
@@ -285,7 +382,7 @@ def _names(text: str, known: Collection[str], what: str, option: str) -> list[st
     return list(dict.fromkeys(names))
 
 
-def _make_directory(out: Path) -> None:
+def _make_directory(out: Path, option: str = "'--out'") -> None:
     """Make it now: nobody wants to hear after the training that nothing can be written."""
     import typer
 
@@ -296,7 +393,7 @@ def _make_directory(out: Path) -> None:
     else:
         reason = None if os.access(out, os.W_OK) else "Permission denied"
     if reason:
-        raise typer.BadParameter(f"cannot write to {out}: {reason}.", param_hint="'--out'")
+        raise typer.BadParameter(f"cannot write to {out}: {reason}.", param_hint=option)
 
 
 def _fail(message: str) -> int:

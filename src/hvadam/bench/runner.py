@@ -109,18 +109,7 @@ def run(
             status, reason = _status(error)
             if training is None and status == "failed":
                 raise
-    record = Record(
-        config=config,
-        status=status,
-        reason=reason,
-        curve=tuple(training.curve) if training else (),
-        test=test,
-        train_seconds=training.train_seconds if training else 0.0,
-        evaluation_seconds=training.evaluation_seconds if training else 0.0,
-        environment=about,
-        artifacts=tuple(training.artifacts) if training else (),
-        **_of_task(tasks.get(config.task), config),
-    )
+    record = _record(config, training, status, reason, test, about)
     _keep(record, training.artifacts if training else {}, store)
     if status in FINAL:
         checkpoints.remove(path)
@@ -128,19 +117,6 @@ def run(
     if interrupted.is_set():  # too late to matter to this run, but not to its caller
         raise KeyboardInterrupt
     return record
-
-
-def _of_task(task: tasks.Task, config: RunConfig) -> dict[str, Any]:
-    """What a reader of the record will want to know of the task."""
-    # Published numbers are of the published protocol, quirks included, and of no other.
-    protocol = "inherited" if "inherited" in task.protocols else "standard"
-    same = config.scale == "paper" and config.protocol == protocol and not config.settings
-    return {
-        "title": task.title,
-        "metric": task.metric,
-        "goal": task.goal,
-        "published": task.published.get(config.contender) if same else None,
-    }
 
 
 def _set_up(config: RunConfig, path: Path, made_with: Mapping[str, Any]) -> Training:
@@ -228,6 +204,35 @@ def _interrupts() -> Iterator[threading.Event]:
         yield event
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _record(
+    config: RunConfig,
+    training: Training | None,  # None if memory ran out before there was one
+    status: Status,
+    reason: str,
+    test: Mapping[str, float],
+    about: Mapping[str, Any],
+) -> Record:
+    task = tasks.get(config.task)
+    # Published numbers are of the published protocol, quirks included, and of no other.
+    protocol = "inherited" if "inherited" in task.protocols else "standard"
+    same = config.scale == "paper" and config.protocol == protocol and not config.settings
+    return Record(
+        config=config,
+        status=status,
+        reason=reason,
+        curve=tuple(training.curve) if training else (),
+        test=test,
+        train_seconds=training.train_seconds if training else 0.0,
+        evaluation_seconds=training.evaluation_seconds if training else 0.0,
+        environment=about,
+        artifacts=tuple(training.artifacts) if training else (),
+        title=task.title,
+        metric=task.metric,
+        goal=task.goal,
+        published=task.published.get(config.contender) if same else None,
+    )
 
 
 def _status(error: Exception) -> tuple[Status, str]:

@@ -219,6 +219,25 @@ class Training:
             network.train()
 
 
+def check(config: RunConfig) -> None:
+    """Refuse what cannot run, without building anything large; the data is not looked at.
+
+    Raises:
+        ValueError: the configuration names what there is not, or values out of range.
+        TypeError: the contender has no such option.
+
+    Example:
+        >>> check(RunConfig("digits_mlp", "adam", scale="laptop", options={"lr": 1e-3}))
+        >>> check(RunConfig("digits_mlp", "adam", scale="enormous"))
+        Traceback (most recent call last):
+        ValueError: hvadam.bench: digits_mlp has no scale 'enormous'; there are smoke, laptop.
+    """
+    settings_of(tasks.get(config.task), config)
+    given = _as_options(config.options)
+    _require_kinds(config.contender, given, optimizers.get(config.contender).defaults)
+    optimizers.create(config.contender, [torch.nn.Parameter(torch.zeros(1))], **given)
+
+
 def settings_of(task: Task, config: RunConfig) -> dict[str, Any]:
     """A task's settings at the scale of a run, with the run's changes.
 
@@ -230,6 +249,7 @@ def settings_of(task: Task, config: RunConfig) -> dict[str, Any]:
     settings = dict(task.scales[config.scale])
     for name in config.settings:
         _require(name, settings, f"{task.name} has no setting")
+    _require_kinds(task.name, config.settings, settings)
     return {**settings, **config.settings}
 
 
@@ -242,9 +262,7 @@ def options_of(
         options["weight_decay"] = problem.weight_decay
     if "start" in spec.defaults:  # of averaging: after three quarters of the steps
         options["start"] = max(1, round(0.75 * problem.steps))
-    # JSON has lists for tuples.
-    given = {k: tuple(v) if isinstance(v, list) else v for k, v in config.options.items()}
-    return {**options, **given}
+    return {**options, **_as_options(config.options)}
 
 
 @torch.no_grad()
@@ -264,6 +282,24 @@ def diagnostics(of: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         }
         found[name] = {key: value for key, value in summary.items() if math.isfinite(value)}
     return found
+
+
+def _as_options(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON has lists for tuples."""
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in plain.items()}
+
+
+def _require_kinds(who: str, given: Mapping[str, Any], usual: Mapping[str, Any]) -> None:
+    """Refuse a word or a pair for a number, before it fails deep inside without a name."""
+    for name, value in given.items():
+        kinds = (
+            k for k in (bool, int | float, str, list | tuple) if isinstance(usual.get(name), k)
+        )
+        if not isinstance(value, next(kinds, object)):
+            raise ValueError(
+                f"hvadam.bench: {who}: {name} must be of the kind of {usual[name]!r}, "
+                f"got {value!r}."
+            )
 
 
 def _require(word: str, known: Collection[str], complaint: str) -> None:
