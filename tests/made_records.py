@@ -30,4 +30,8 @@ def made_record(
         for i, valid in enumerate(values, 1)
     )
     test = {metric: value} if status == "done" else {}
-    return Record(config, status, "" if status == "done" else "made so", points, test, 1.0, 0.1, {})
+    return Record(
+        **{"config": config, "status": status, "reason": "" if status == "done" else "made so"},
+        **{"curve": points, "test": test, "train_seconds": 1.0, "evaluation_seconds": 0.1},
+        **{"environment": {}, "metric": metric, "goal": "min" if metric != "accuracy" else "max"},
+    )

@@ -36,6 +36,11 @@ class Metric(NamedTuple):
     name: str
     goal: Literal["min", "max"]
 
+    @classmethod
+    def of(cls, record: Record) -> Metric:
+        """The measure that counts in a record's task."""
+        return cls(record.metric, record.goal)
+
     @property
     def worst(self) -> float:
         """What a run without an end counts as."""
