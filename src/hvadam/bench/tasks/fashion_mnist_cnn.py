@@ -1,0 +1,70 @@
+"""A small CNN on Fashion-MNIST: not in the paper, but real data that everyone may have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hvadam.bench.tasks._spec import Problem, Task
+
+
+def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
+    from hvadam.bench.data import load
+    from hvadam.bench.models.small_cnn import small_cnn
+    from hvadam.bench.tasks._images import (
+        ImageProblem,
+        InMemory,
+        Parts,
+        first,
+        step_decay,
+        synthetic,
+    )
+
+    data, train, test = settings["data"], settings["train_images"], settings["test_images"]
+    images = (
+        synthetic(train, test, channels=1, size=28)
+        if data == "synthetic"
+        else first(data, load(data), train, test)
+    )
+    return ImageProblem(
+        lambda classes: small_cnn(classes, settings["width"]),
+        Parts(InMemory(images.train, 28, 2), InMemory(images.test, 28, 2), images.classes),
+        settings,
+        seed,
+        protocol,
+        step_decay(settings["milestones"]),
+        channels=((0.2860,), (0.3530,)),
+    )
+
+
+TASK = Task(
+    name="fashion_mnist_cnn",
+    title="Small CNN on Fashion-MNIST",
+    source="extra",
+    metric="accuracy",
+    goal="max",
+    build=build,
+    scales={
+        "smoke": {
+            "data": "synthetic",
+            "train_images": 200,
+            "test_images": 50,
+            "width": 4,
+            "batch_size": 20,
+            "epochs": 3,
+            "milestones": [2],
+            "weight_decay": 5e-4,
+        },
+        "laptop": {
+            "data": "fashion_mnist",
+            "train_images": 20_000,
+            "test_images": None,
+            "width": 16,
+            "batch_size": 64,
+            "epochs": 4,
+            "milestones": [3],
+            "weight_decay": 5e-4,
+        },
+    },
+    data=("fashion_mnist",),
+)
