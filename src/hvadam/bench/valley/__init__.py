@@ -35,7 +35,7 @@ from hvadam.optimizers import names
 
 __all__ = ["FUNCTIONS", "PAPER_FOUR", "Problem", "check_start", "compare", "draw_paths"]
 
-MANY_DIMENSIONS = 10  # of the angle study beside the plane, when everyone runs
+MANY_DIMENSIONS = 10  # in which the paper's four turn too, when everyone runs
 
 
 def compare(
@@ -49,7 +49,7 @@ def compare(
 
     Args:
         problems: To race on, all of one dimension. With f2 at its own angle comes the angle study.
-        contenders: Who races; if it is everyone, the angle study is made in many dimensions too.
+        contenders: Who races; if it is everyone, the paper's four turn in many dimensions too.
         steps: The budget.
         out: A directory that holds ``results`` and ``docs/figures``. ``valley-runs`` in it keeps
             every run.
@@ -59,10 +59,14 @@ def compare(
     heats = [
         Heat(problem, name, "grid", steps, LATE * steps) for problem in problems for name in ordered
     ]
-    dimensions = {p.dimension for p in problems if p == Problem.of("f2", None, p.dimension)}
-    if dimensions and ordered == names():
-        dimensions.add(MANY_DIMENSIONS)
-    turning = {n: angle.plan(ordered, n, steps) for n in sorted(dimensions)}
+    turning = {
+        problem.dimension: angle.plan(ordered, problem.dimension, steps)
+        for problem in problems
+        if problem == Problem.of("f2", None, problem.dimension)
+    }
+    if turning and ordered == names():
+        four = [name for name in ordered if name in PAPER_FOUR]
+        turning.setdefault(MANY_DIMENSIONS, angle.plan(four, MANY_DIMENSIONS, steps))
     everything = heats + [heat for plan in turning.values() for heat in plan]
     found = dict(_run(everything, out / "valley-runs", console))
     results = {
@@ -153,7 +157,8 @@ def _draw(
     """The paper's figures again, one file a function, and the triangle of Fig. 3."""
     folder = out / "docs" / "figures"
     written = [paths.draw_triangle(folder)] if start is None else []
-    for problem in track(problems, "drawing paths", console=console, transient=True):
+    hidden = not console.is_terminal
+    for problem in track(problems, "drawing", console=console, transient=True, disable=hidden):
         first = problem.function.start if start is None else start
         at = np.array(first, dtype=np.float64)
         written.append(paths.draw(problem, contenders, at, steps, folder))

@@ -92,11 +92,10 @@ def _window(problem: Problem, start: Array, traces: dict[str, Trace]) -> list[tu
 def _closer(
     traces: dict[str, Trace], window: list[tuple[float, float]]
 ) -> list[tuple[float, float]]:
-    """A box of a tenth of the side around where the paths first run along the valley's floor."""
-    one = next(iter(traces.values()))
-    middle = one.path[min(len(one.path) - 1, len(one.path) // 3)]
+    """A box around the end of whoever got least far, where the others have passed."""
+    last = max(traces.values(), key=lambda one: one.losses[-1])
     half = 0.035 * (window[0][1] - window[0][0])
-    return [(float(c - half), float(c + half)) for c in middle]
+    return [(float(c - half), float(c + half)) for c in last.path[-1]]
 
 
 def _draw_plane(
@@ -116,6 +115,7 @@ def _draw_plane(
     axes.plot(*problem.minimiser, marker="x", ms=10, mew=2.5, color=CROSS, ls="", zorder=8)
     axes.set(xlim=(left, right), ylim=(low, high), aspect="equal")
     axes.tick_params(labelsize="small")
+    axes.locator_params(nbins=5)
 
 
 def _draw_surface(

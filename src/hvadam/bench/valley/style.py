@@ -51,7 +51,7 @@ def save(figure: Figure, path: Path) -> Path:
     """As a PNG of few colours: small, and what a page needs."""
     drawn = BytesIO()
     figure.savefig(drawn, dpi=110)
-    Image.open(drawn).convert("RGB").quantize(96, dither=Image.Dither.NONE).save(
-        path, optimize=True
-    )
+    # An octree keeps the colours of thin lines apart, which medians over all pixels would merge.
+    few = Image.open(drawn).convert("RGB").quantize(256, Image.Quantize.FASTOCTREE)
+    few.save(path, optimize=True)
     return path
