@@ -294,6 +294,117 @@ def _make_app() -> "typer.Typer":
         if record.status not in FINAL:
             raise typer.Exit(1)
 
+    @app.command("recipes")
+    def list_recipes(
+        store: Annotated[
+            Path, typer.Option(metavar="DIR", help="Whose records tell how long runs take.")
+        ] = Path("runs"),
+    ) -> None:
+        """Show the recipes: what each makes again, of which tasks, and what it costs."""
+        from rich.console import Console
+
+        from hvadam.bench.records import Store
+        from hvadam.bench.standings import recipes_table
+
+        Console().print(recipes_table(Store(store)))
+
+    @app.command("sweep")
+    def sweep_recipe(
+        recipe: Annotated[str, typer.Argument(help="As `hvadam recipes` has it.")],
+        store: Annotated[
+            Path, typer.Option(metavar="DIR", help="Where records and checkpoints go.")
+        ] = Path("runs"),
+        workers: Annotated[
+            int | None,
+            typer.Option(
+                parser=_count, metavar="N", help="Runs at a time; one a core if not given."
+            ),
+        ] = None,
+        engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
+        address: Annotated[
+            str | None, typer.Option(metavar="HOST:PORT", help="Of a Ray cluster that is there.")
+        ] = None,
+        contenders: Annotated[
+            str | None, typer.Option(metavar="NAMES", help="Only these; commas between them.")
+        ] = None,
+        tasks: Annotated[
+            str | None, typer.Option(metavar="NAMES", help="Only these; commas between them.")
+        ] = None,
+        seeds: Annotated[
+            int | None, typer.Option(parser=_count, metavar="N", help="Runs of each winner.")
+        ] = None,
+        scale: Annotated[
+            str | None, typer.Option(help="smoke, laptop or paper; the recipe's if not given.")
+        ] = None,
+        pruner: Annotated[
+            str | None, typer.Option(help="none, median or halving; the recipe's if not given.")
+        ] = None,
+    ) -> None:
+        """Tune every contender alike, run the winners with fresh seeds; skips what is recorded."""
+        from typing import get_args
+
+        from rich.console import Console
+
+        from hvadam.bench import recipes
+        from hvadam.bench.engines import make_engine
+        from hvadam.bench.records import Store
+        from hvadam.bench.search import PrunerName, narrowed
+        from hvadam.bench.standings import sweep_and_show
+
+        try:
+            chosen = recipes.get(recipe)
+        except ValueError as error:
+            raise typer.Exit(_fail(str(error))) from error
+        if not chosen.studies:
+            raise typer.Exit(_fail(f"{recipe} is no sweep; type: {'; '.join(chosen.commands)}"))
+        entered = [entry.contender for study in chosen.studies for entry in study.entries]
+        studies = narrowed(
+            chosen.studies,
+            tasks=tasks and _names(tasks, chosen.tasks, "task", "'--tasks'"),
+            contenders=contenders
+            and _names(contenders, dict.fromkeys(entered), "contender", "'--contenders'"),
+            seeds=seeds,
+            scale=scale,
+            pruner=pruner and _names(pruner, get_args(PrunerName), "pruner", "'--pruner'")[0],
+        )
+        _names(engine, ("local", "ray"), "engine", "'--engine'")
+        if address is not None and engine != "ray":
+            raise typer.BadParameter("is for --engine ray.", param_hint="'--address'")
+        if engine == "ray" and find_spec("ray") is None:
+            raise typer.Exit(_fail("--engine ray needs ray: pip install 'hvadam[ray]'"))
+        _make_directory(store, "'--store'")
+        records = Store(store)
+        if not sweep_and_show(
+            studies, records, make_engine(engine, records, workers, address), Console()
+        ):
+            raise typer.Exit(1)
+
+    @app.command()
+    def report(
+        store: Annotated[Path, typer.Option(metavar="DIR", help="Where the records are.")] = Path(
+            "runs"
+        ),
+        out: Annotated[Path, typer.Option(metavar="FILE", help="The page to write.")] = Path(
+            "report.html"
+        ),
+        markdown: Annotated[
+            bool, typer.Option("--markdown", help="Also write the tables as Markdown, beside it.")
+        ] = False,
+    ) -> None:
+        """Show what the records say, on one HTML page that needs no network."""
+        from hvadam.bench.records import Store
+        from hvadam.bench.report import write
+
+        if not store.is_dir():
+            raise typer.BadParameter(f"there is no folder {store}.", param_hint="'--store'")
+        _make_directory(out.parent)
+        try:
+            written = write(Store(store), out, with_markdown=markdown)
+        except ValueError as error:
+            raise typer.Exit(_fail(str(error))) from error
+        for path in written:
+            typer.echo(f"wrote {path}")
+
     @app.command()
     def info(
         as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,

@@ -250,7 +250,7 @@ def narrowed(
     contenders: Sequence[str] | None = None,
     seeds: int | None = None,
     scale: str | None = None,
-    pruner: PrunerName | None = None,
+    pruner: str | None = None,
 ) -> list[Study]:
     """Studies with less in them, or with other values; None leaves all as it is."""
     changes = {"only": contenders, "seeds": seeds, "scale": scale, "pruner": pruner}

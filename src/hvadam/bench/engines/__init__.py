@@ -5,6 +5,7 @@ Whatever happens to a worker, its job comes back exactly once: as over, crashed 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, Protocol
 
@@ -58,6 +59,24 @@ class Engine(Protocol):
     def close(self) -> None:
         """Stop everything. Runs that are under way keep their checkpoints."""
         ...
+
+
+def make_engine(name: str, store: Store, workers: int | None, address: str | None = None) -> Engine:
+    """An engine by its name.
+
+    Args:
+        name: "local" for processes on this machine, "ray" for a cluster.
+        store: Where the records go.
+        workers: Runs at a time; None for as many as there are cores.
+        address: Of the cluster; None to start one on this machine.
+    """
+    if name == "ray":
+        from hvadam.bench.engines.ray import RayEngine
+
+        return RayEngine(store, workers, address)
+    from hvadam.bench.engines.local import LocalEngine
+
+    return LocalEngine(store, workers or os.cpu_count() or 1)
 
 
 def perform(job: Job, store: Store) -> Outcome:
