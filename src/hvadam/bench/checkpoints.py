@@ -38,12 +38,13 @@ def load(path: Path) -> dict[str, Any] | None:
         return None
     start = len(MARK) + 4
     payload = raw[start:]
+    why = "its checksum is wrong"
     if raw[:start] == MARK + zlib.crc32(payload).to_bytes(4, "big"):
         try:
             return torch.load(io.BytesIO(payload), weights_only=True)
-        except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError):
-            pass  # whole, but of a writer that this version of torch does not understand
-    warnings.warn(f"{path} is damaged and ignored: the run starts over.", stacklevel=2)
+        except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+            why = str(error).partition("\n")[0]
+    warnings.warn(f"{path} is ignored, for {why}: the run starts over.", stacklevel=2)
     return None
 
 

@@ -93,7 +93,8 @@ def run(
     test: Mapping[str, float] = {}
     with _reproducible(threads), checkpoints.isolated(config.seed), _interrupts() as interrupted:
         about = environment.describe()
-        made_with = {**versions(), "threads": threads}
+        # Plain strings, for torch's own is of a class that a checkpoint may not hold.
+        made_with = {name: str(v) for name, v in versions().items()} | {"threads": threads}
         try:
             training = _set_up(config, path, made_with)
             watcher.started(config, training.problem.steps, training.step, training.curve)
