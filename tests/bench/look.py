@@ -1,0 +1,178 @@
+"""Pictures of a report in a real browser, to look at: wide and narrow, light and dark.
+
+    python tests/bench/look.py report.html [FOLDER]
+
+writes FOLDER/{desktop,phone}-{light,dark}.png, and with -runs the list behind a cell. It fails if a
+chart is not drawn, a script fails, the page asks for anything over the network or is wider than
+its window.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+SIZES = {"desktop": 1280, "phone": 390}
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+DRAWN = "[...document.querySelectorAll('.plot')].every((plot) => plot.querySelector('.main-svg'))"
+
+
+class Browser:
+    """A page of Chromium, spoken to in the DevTools protocol over a pair of pipes."""
+
+    def __init__(self, to: int, back: int) -> None:
+        self.to, self.back = to, back
+        self.buffer, self.count, self.session = b"", 0, ""
+        self.events: list[dict[str, Any]] = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        """Ask for something and wait for the answer; keep the events that come before it."""
+        self.count += 1
+        message = {"id": self.count, "method": method, "params": params}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.to, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._next()
+            if answer.get("id") != self.count:
+                self.events.append(answer)
+            elif "error" in answer:
+                raise RuntimeError(f"{method}: {answer['error']}")
+            else:
+                return answer["result"]
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of a script."""
+        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        return found["result"].get("value")
+
+    def wait_for(self, expression: str, seconds: float = 60) -> bool:
+        """Whether it came true in time."""
+        until = time.monotonic() + seconds
+        while not self.evaluate(expression):
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.1)
+        return True
+
+    def picture(self, path: Path) -> None:
+        """What the window shows."""
+        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
+
+    def complaints(self) -> list[str]:
+        """Errors, and requests for anything but files and data."""
+        said = []
+        for event in self.events:
+            params = event.get("params", {})
+            if event.get("method") == "Runtime.exceptionThrown":
+                said.append(json.dumps(params["exceptionDetails"])[:500])
+            elif event.get("method") == "Log.entryAdded" and params["entry"]["level"] == "error":
+                said.append(params["entry"]["text"])
+            elif event.get("method") == "Network.requestWillBeSent":
+                url = params["request"]["url"]
+                said += [] if url.startswith(("file:", "data:", "blob:")) else [f"asked for {url}"]
+        return said
+
+    def _next(self) -> dict[str, Any]:
+        while b"\0" not in self.buffer:
+            read = os.read(self.back, 1 << 20)
+            if not read:
+                raise RuntimeError("look: the browser is gone")
+            self.buffer += read
+        message, _, self.buffer = self.buffer.partition(b"\0")
+        return json.loads(message)
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """A headless one with a profile of its own."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        sys.exit("look: there is no Chromium here; on Debian: apt install chromium")
+    (theirs_in, ours_out), (ours_in, theirs_out) = os.pipe(), os.pipe()
+
+    def place() -> None:
+        """The protocol's pipes are descriptors 3 and 4; copies first, as they may be those."""
+        copies = os.dup(theirs_in), os.dup(theirs_out)
+        os.dup2(copies[0], 3)
+        os.dup2(copies[1], 4)
+
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        flags = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
+        process = subprocess.Popen(
+            [found, *flags, "--remote-debugging-pipe", f"--user-data-dir={profile}"],
+            pass_fds=(3, 4),
+            preexec_fn=place,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(theirs_in)
+        os.close(theirs_out)
+        try:
+            yield Browser(ours_out, ours_in)
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def look(page: Path, folder: Path, size: str, ground: str) -> list[str]:
+    """Take the pictures of one size and ground; returns what is wrong."""
+    width = SIZES[size]
+    with browser() as tab:
+
+        def resize(height: int) -> None:
+            tab.call(
+                "Emulation.setDeviceMetricsOverride",
+                **{"width": width, "height": height, "deviceScaleFactor": 1},
+                mobile=size == "phone",
+            )
+
+        features = [{"name": "prefers-color-scheme", "value": ground}]
+        tab.call("Emulation.setEmulatedMedia", features=features)
+        resize(900)
+        tab.call("Page.navigate", url=page.resolve().as_uri())
+        tab.wait_for("document.readyState === 'complete'")
+        wide = tab.evaluate("document.documentElement.scrollWidth")
+        resize(tab.evaluate("document.documentElement.scrollHeight"))
+        drawn = tab.wait_for(DRAWN)
+        tab.picture(folder / f"{size}-{ground}.png")
+        resize(900)
+        tab.evaluate("document.querySelector('td button')?.click()")
+        if tab.evaluate("document.querySelector('dialog').open"):
+            tab.picture(folder / f"{size}-{ground}-runs.png")
+        wrong = tab.complaints()
+    wrong += [] if drawn else ["some chart was not drawn"]
+    return wrong + ([] if wide <= width else [f"the page is {wide} wide in a window of {width}"])
+
+
+def main(page: Path, folder: Path) -> None:
+    """All pictures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    wrong: list[str] = []
+    for size in SIZES:
+        for ground in ("light", "dark"):
+            wrong += [f"{size}, {ground}: {one}" for one in look(page, folder, size, ground)]
+    print(f"wrote {', '.join(str(path) for path in sorted(folder.glob('*.png')))}")
+    if wrong:
+        sys.exit("\n".join(wrong))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    main(Path(sys.argv[1]), Path(sys.argv[2] if len(sys.argv) > 2 else "look"))

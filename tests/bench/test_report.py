@@ -1,0 +1,285 @@
+"""The report, from records that no run made."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_sweeps import SKILL, TASKS, record, sweep
+
+from hvadam.bench import report, stats
+from hvadam.bench.cli import _changes, main
+from hvadam.bench.config import RunConfig
+from hvadam.bench.records import Record, Store
+from hvadam.bench.report import figures, page, tables, verdicts
+from hvadam.bench.report.boards import Board, arrange, command
+from hvadam.bench.report.looks import look
+
+# Few enough for quick intervals, with one that loses a run, and the ablation.
+FEW = {name: SKILL[name] for name in ("adam", "lion", "hvadam", "hvadam1")}
+
+
+class Page(HTMLParser):
+    """A page taken apart: addresses it names, its tables, its embedded JSON, all its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.tables: list[list[list[str]]] = []
+        self.scripts: list[str] = []
+        self.text = ""
+        self._path: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.addresses += [v or "" for k, v in attrs if k in ("src", "href", "srcset", "action")]
+        self._path.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+        elif tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        while tag in self._path and self._path.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if "script" in self._path:
+            self.scripts[-1] += data
+        elif "style" not in self._path:
+            self.text += data
+            if "td" in self._path or "th" in self._path:
+                self.tables[-1][-1][-1] += data.strip()
+
+    @property
+    def content(self) -> dict[str, Any]:
+        return json.loads(self.scripts[0])
+
+
+def stored(tmp_path: Path, *records: Record) -> Store:
+    store = Store(tmp_path / "runs")
+    store.folder.mkdir()
+    for one in records:
+        store.put(one)
+    return store
+
+
+def board_of(*records: Record) -> Board:
+    [board] = arrange(records)
+    return board
+
+
+def test_one_page_that_fetches_nothing(tmp_path: Path) -> None:
+    store = stored(tmp_path, *sweep(TASKS[0], FEW), *sweep(TASKS[1], FEW))
+    [out] = report.write(store, tmp_path / "report.html")
+    text = out.read_text(encoding="utf-8")
+    made = Page(text)
+    assert made.addresses
+    assert all(address.startswith("#") for address in made.addresses)
+    assert not re.findall(r"url\(|@import|https?://(?!www\.w3\.org)", text)
+    assert "default-src 'none'" in text
+    assert len(text) < 5e6
+    assert set(made.content["charts"]) == {
+        *("board-0-curves", "board-0-rates", "board-1-curves", "board-1-rates", "profile-laptop")
+    }
+    assert "Against Adam, HVAdam is ahead on 2 of 2 tasks." in made.text
+
+
+def test_numbers_are_those_of_the_statistics(tmp_path: Path) -> None:
+    records = list(sweep(TASKS[1], FEW))
+    made = Page(page.render(stored(tmp_path, *records)))
+    rows = {row[0]: row[1:] for row in made.tables[0][1:]}
+    assert list(rows) == ["HVAdam", "Adam", "Lion"]
+
+    metric = stats.Metric("perplexity", "min")
+    judged = {
+        name: [r for r in records if r.config.contender == name and not stats.is_tuning(r)]
+        for name in FEW
+    }
+    values = [stats.final(run, metric) for run in judged["hvadam"]]
+    interval = stats.bootstrap(values)
+    shown = [stats.summarize(values).median, interval.low, interval.high]
+    assert numbers(rows["HVAdam"][0]) == pytest.approx(shown, abs=0.05)
+    found = stats.compare(judged["hvadam"], judged["adam"], metric, comparisons=2)
+    shown = [found.difference, found.interval.low, found.interval.high]
+    assert numbers(rows["HVAdam"][1]) == pytest.approx(shown, abs=0.05)
+    assert rows["HVAdam"][1].endswith("ahead")
+    assert rows["Adam"][1] == "reference"
+    assert rows["HVAdam"][2:] == ["5", "0.001", "5 done", "3 done, 1 diverged, 1 pruned"]
+    assert rows["Lion"][4] == "4 done, 1 diverged"
+
+
+def test_markdown_has_the_same_tables(tmp_path: Path) -> None:
+    store = stored(tmp_path, *sweep(TASKS[0], FEW))
+    shown = Page(page.render(store)).tables
+    lines = [line for line in report.markdown(store).splitlines() if line.startswith("|")]
+    rows = [
+        [cell.strip().strip("*").replace("\\", "") for cell in line.strip("|").split(" | ")]
+        for line in lines
+        if not line.startswith("|---")
+    ]
+    assert rows == [row for table in shown for row in table]
+    assert len(shown) == 4  # results, speed, sensitivity, ablation
+
+
+def test_every_cell_leads_to_its_runs_and_to_commands_that_repeat_them(tmp_path: Path) -> None:
+    odd = {"lr": 0.01, "betas": [0.9, 0.99], "mode": "late one", "flag": True, "text": "1"}
+    more = record(contender="adam", seed=7, options=odd, settings={"epochs": 3})
+    store = stored(tmp_path, more, *sweep(TASKS[0], FEW))
+    text = page.render(store)
+    runs = Page(text).content["runs"]
+    cells = re.findall(r'<td[^>]*>(?:<button[^>]*data-runs="([\d,]+)"[^>]*>)?([^<]*)', text)
+    assert {words for places, words in cells if not places} == {"none"}  # runs that are not there
+    linked = {int(place) for places, _ in cells if places for place in places.split(",")}
+    assert linked == set(range(len(runs)))
+    for run in runs:
+        assert Record.from_json(json.loads((store.folder / run["path"]).read_text()))
+    assert repeated(command(more.config)).key == more.config.key
+
+
+def repeated(line: str) -> RunConfig:
+    """As `hvadam run` reads it."""
+    words = shlex.split(line)
+    assert words[:2] == ["hvadam", "run"]
+    pairs = list(zip(words[4::2], words[5::2], strict=True))
+    given = dict(pairs)
+    options, settings = _changes([value for name, value in pairs if name == "--set"])
+    task, contender, scale, seed = *words[2:4], given["--scale"], int(given["--seed"])
+    return RunConfig(task, contender, scale, seed, options, settings)
+
+
+def test_nothing_is_called_ahead_inside_the_noise() -> None:
+    def verdict(seeds: int, better: float) -> verdicts.Verdict:
+        runs = [record(contender="adam", seed=i) for i in range(seeds)]
+        runs += [record(contender="hvadam", seed=i, loss=0.04 - better) for i in range(seeds)]
+        board = board_of(*runs)
+        marked = [name for name, cells in tables.results(board).rows if cells[0].mark]
+        one = verdicts.verdict(board)
+        assert (marked == ["hvadam"]) == (seeds >= 3 and better > 0)
+        return one
+
+    assert verdict(5, 0.03).standing == "ahead"
+    assert verdict(5, 0.0).standing == "tie"
+    assert verdict(3, 0.03).standing == "unsettled"
+    assert "1 time in 4" in verdict(3, 0.03).sentence
+    assert verdict(1, 0.03).standing == "unsettled"
+
+
+def test_who_is_behind_is_called_behind() -> None:
+    runs = [record(TASKS[1], "adam", seed=i) for i in range(5)]
+    runs += [record(TASKS[1], "hvadam", seed=i, loss=0.1) for i in range(5)]
+    runs += [record(TASKS[1], "lion", seed=i, status="diverged") for i in range(5)]
+    one = verdicts.verdict(board_of(*runs))
+    assert one.standing == "behind"
+    assert re.search(r"HVAdam is behind Adam by [\d.]+ perplexity \[[\d.]+, [\d.]+\]", one.sentence)
+    assert one.others == "Behind: Lion (it diverged)."
+
+
+def test_an_empty_store_says_so(tmp_path: Path) -> None:
+    made = Page(page.render(stored(tmp_path)))
+    assert "There are no records" in made.text
+    assert made.tables == []
+
+
+def test_one_record_is_shown_without_a_verdict(tmp_path: Path) -> None:
+    made = Page(page.render(stored(tmp_path, record(contender="hvadam"))))
+    assert "nothing to compare yet" in made.text
+    assert made.tables[0][1][0] == "HVAdam"
+    assert made.tables[0][1][3] == "1"
+    assert "Not tuned on separate runs: HVAdam" in made.text
+
+
+@pytest.mark.parametrize("status", ["diverged", "failed"])
+def test_a_contender_without_an_end_is_shown(tmp_path: Path, status: Any) -> None:
+    lost = [record(contender="hvadam", seed=i, status=status, reason="why") for i in range(3)]
+    adam = [record(contender="adam", seed=i) for i in range(3)]
+    made = Page(page.render(stored(tmp_path, *lost, *adam)))
+    rows = {row[0]: row[1:] for row in made.tables[0][1:]}
+    assert rows["HVAdam"][0] == {"diverged": "diverged", "failed": "no judged runs"}[status]
+    assert rows["HVAdam"][4] == f"3 {status}"
+    assert {run["reason"] for run in made.content["runs"]} == {"why", ""}
+
+
+def test_published_numbers_stand_only_beside_the_same_protocol(tmp_path: Path) -> None:
+    task = TASKS[1]._replace(published={"adam": 85.04})
+    same = board_of(record(task, "adam", scale="paper"))
+    assert tables.results(same).heads[3] == "paper"
+    assert "85.04" in tables.results(same).rows[0][1][2].text
+    other = board_of(record(TASKS[1], "adam"))
+    assert "paper" not in tables.results(other).heads
+    assert "not its protocol" in page.on_published(other)
+
+
+def test_odd_names_are_escaped(tmp_path: Path) -> None:
+    name = "<q>&\"'|`</script>"
+    task = TASKS[0]._replace(title=f"{name} title")
+    one = record(task, "adam", reason=name, options={"lr": 0.1, "mode": name})
+    store = stored(tmp_path, one, record(task, "<i>|*who*", seed=1))
+    text = page.render(store)
+    made = Page(text)
+    assert "<q>" not in text
+    assert "<i>" not in text
+    assert f"{name} title" in made.text
+    assert made.content["runs"][0]["reason"] == name
+    lines = report.markdown(store).splitlines()
+    row = next(line for line in lines if line.startswith("| ") and "who" in line)
+    assert "\\<i>\\|\\*who\\*" in row
+
+
+def test_profiles_leave_out_who_was_not_run_everywhere() -> None:
+    first = [record(TASKS[0], name) for name in ("adam", "hvadam", "lion")]
+    second = [record(TASKS[1], name) for name in ("adam", "hvadam")]
+    chart = figures.profile(arrange([*first, *second]))
+    assert chart is not None
+    assert [trace["contender"] for trace in chart["traces"]] == ["hvadam", "adam"]
+    assert chart["left_out"] == ["Lion"]
+    assert figures.profile(arrange(first)) is None
+
+
+def test_contenders_of_the_registry_look_different() -> None:
+    from hvadam import optimizers
+
+    looks = [look(name) for name in optimizers.names()]
+    assert len({(one.light, one.dash) for one in looks}) == len(looks)
+    assert len({one.label for one in looks}) == len(looks)
+    assert look("hvadam").width > max(one.width for one in looks if one.label != "HVAdam")
+
+
+def test_no_framework_is_needed(tmp_path: Path) -> None:
+    stored(tmp_path, record(contender="adam"), record(contender="hvadam"))
+    code = """
+import sys
+sys.modules["torch"] = None  # importing it fails
+from hvadam.bench.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+    arguments = ["report", "--store", "runs", "--out", "new/page.html", "--markdown"]
+    subprocess.run([sys.executable, "-c", code, *arguments], check=True, cwd=tmp_path)
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["page.html", "page.md"]
+
+
+def test_a_store_that_is_not_there_or_broken_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", "--store", str(tmp_path / "none")]) == 2
+    assert "there is no folder" in capsys.readouterr().err
+    store = stored(tmp_path, record())
+    store.path(record().config).write_text("{")
+    assert main(["report", "--store", str(store.folder), "--out", str(tmp_path / "x.html")]) == 2
+    assert "is not a record" in capsys.readouterr().err
+    assert not (tmp_path / "x.html").exists()
+
+
+def numbers(text: str) -> list[float]:
+    return [float(found) for found in re.findall(r"-?\d+\.\d+", text.replace("−", "-"))]
