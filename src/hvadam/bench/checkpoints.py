@@ -60,10 +60,11 @@ def random_state() -> dict[str, Any]:
     """Where the generators of torch, NumPy and Python stand, in what `load` accepts."""
     numpy: dict[str, Any] = np.random.get_state(legacy=False)  # noqa: NPY002
     words = torch.from_numpy(numpy["state"]["key"].astype(np.int64))
+    version, numbers, gauss = random.getstate()
     return {
         "torch": torch.get_rng_state(),
         "numpy": {**numpy, "state": {**numpy["state"], "key": words}},
-        "python": random.getstate(),
+        "python": (version, torch.tensor(numbers), gauss),
     }
 
 
@@ -73,7 +74,8 @@ def set_random_state(state: dict[str, Any]) -> None:
     numpy = state["numpy"]
     words = numpy["state"]["key"].numpy().astype(np.uint32)
     np.random.set_state({**numpy, "state": {**numpy["state"], "key": words}})  # noqa: NPY002
-    random.setstate(state["python"])
+    version, numbers, gauss = state["python"]
+    random.setstate((version, tuple(numbers.tolist()), gauss))
 
 
 @contextmanager
