@@ -2,13 +2,19 @@
 PYTHON ?= python3
 PY = .venv/bin/python
 
-.PHONY: help demo speed test test-slow check lint format types clean
+.PHONY: help demo valley theory speed look test test-slow check lint format types clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
 
 demo: .venv/installed  ## train a small CNN with HVAdam and three others, print a table, draw the curves
 	$(PY) -m hvadam.bench.cli demo
+
+valley: .venv/installed  ## race all contenders on the paper's toy functions; about an hour, resumes
+	$(PY) -m hvadam.bench.cli valley --all --out .
+
+theory: .venv/installed  ## measure the paper's theorems beside their bounds; some minutes
+	$(PY) -m hvadam.bench.cli theory --out .
 
 speed: .venv/peers  ## time a step of HVAdam beside Adam and AdaBelief; on a quiet machine, minutes
 	$(PY) -m hvadam.bench.cli speed
@@ -46,4 +52,4 @@ types: .venv/installed
 	@touch .venv/peers
 
 clean:  ## remove what the commands made
-	rm -rf .venv build dist demo speed-results .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist demo runs speed-results theory-results valley-results valley-runs .pytest_cache .ruff_cache .hypothesis
