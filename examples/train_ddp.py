@@ -17,7 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from hvadam import HVAdam
 
-BATCH = 32  # windows over all processes; each takes its share
+BATCH = 32  # windows over all processes, whose number should divide it
 SAVE_EVERY = 20
 LOG_EVERY = 10
 
@@ -53,7 +53,7 @@ def train(steps: int, directory: Path | None, device: torch.device) -> None:
 
     # One optimizer for all parameters: groups may differ in decay or learning rate, but share one
     # hidden vector. Several optimizers would each look for a trend of their own.
-    optimizer = HVAdam(tiny_lm.param_groups(model), lr=3e-3, max_grad_norm=1.0)
+    optimizer = HVAdam(tiny_lm.param_groups(model), lr=3e-3, max_grad_norm=0.5)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1, (step + 1) / 10))
 
     first = load(directory, model, optimizer, scheduler, device)

@@ -22,7 +22,7 @@ from torch.distributed.fsdp import fully_shard
 
 from hvadam import HVAdam
 
-BATCH = 32  # windows over all processes; each takes its share
+BATCH = 32  # windows over all processes, whose number should divide it
 SAVE_EVERY = 20
 LOG_EVERY = 10
 
@@ -59,7 +59,7 @@ def train(steps: int, directory: Path | None, device: torch.device) -> None:
     # After sharding, since that replaces the parameters. One optimizer for all of them: groups may
     # differ in decay or learning rate, but share one hidden vector. Its few scalars need sums over
     # all shards, which HVAdam makes with one small all-reduce a step.
-    optimizer = HVAdam(tiny_lm.param_groups(model), lr=3e-3)
+    optimizer = HVAdam(tiny_lm.param_groups(model), lr=3e-3, max_grad_norm=0.5)
 
     first = load(directory, model, optimizer)
     for step in range(first, steps):
