@@ -108,23 +108,17 @@ def load_pretrained(model: ViT, path: Path) -> None:
             "fetch it again."
         ) from error
     weights = _translate(raw, path)
-    own = model.state_dict()
+    own = {name: value for name, value in model.state_dict().items() if name[:5] != "head."}
     if "positions" in weights:
         weights["positions"] = _resize_positions(weights["positions"], own["positions"].shape[1])
     for name, value in own.items():
-        if name.startswith("head."):
-            continue
         if name not in weights or weights[name].shape != value.shape:
             found = tuple(weights[name].shape) if name in weights else "nothing"
             raise ValueError(
                 f"hvadam.bench.models.vit: {path} must hold {tuple(value.shape)} for {name!r}, "
-                f"got {found}; is it a ViT-B/16?"
+                f"got {found}; is it a ViT of this size?"
             )
-    model.load_state_dict({**{k: weights.get(k, v) for k, v in own.items()}, **_head(own)})
-
-
-def _head(own: Mapping[str, Tensor]) -> Weights:
-    return {name: value for name, value in own.items() if name.startswith("head.")}
+    model.load_state_dict({name: weights[name] for name in own}, strict=False)
 
 
 def _read(path: Path) -> Weights:

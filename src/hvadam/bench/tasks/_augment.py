@@ -1,7 +1,7 @@
 """Random changes to whole batches of images, vectorised, from an explicit generator.
 
-Images are (n, channels, height, width). Crops and flips take any dtype; the rest takes levels from 0
-to 255 as floats and returns such. What a change uncovers is black, as in the published pipelines,
+Images are (n, channels, height, width). Crops and flips take any dtype; the rest takes levels from
+0 to 255 as floats and returns such. What a change uncovers is black, as in the published pipelines,
 which change images before they normalise them.
 """
 

@@ -17,10 +17,15 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy, interpolate
 
-from hvadam.bench.data import DataError
+from hvadam.bench.data import DataError, load
 from hvadam.bench.data.images import ImageData, Images
-from hvadam.bench.tasks._augment import auto_augment, rand_augment, random_crop, random_flip
-from hvadam.bench.tasks._augment import random_rotation as rotate
+from hvadam.bench.tasks._augment import (
+    auto_augment,
+    rand_augment,
+    random_crop,
+    random_flip,
+    random_rotation,
+)
 from hvadam.bench.tasks._spec import Problem, Split, Update
 
 # What the variants of a batch do to its cropped images; the first is the plain protocol.
@@ -58,7 +63,7 @@ class Pictures(Protocol):
 class InMemory:
     """Small images, enlarged to `size` when asked for, and shifted by up to `margin` pixels."""
 
-    def __init__(self, images: Images, size: int, margin: int = 4) -> None:
+    def __init__(self, images: Images, size: int, margin: int) -> None:
         self.pixels = torch.tensor(images.pixels)
         self.labels = torch.tensor(images.labels)
         self.size = size
@@ -143,7 +148,7 @@ class ImageProblem(Problem):
         generator = seeded_generator("augmentation", self.seed, step, way)
         images = VARIANTS[way](pictures.cropped(chosen, generator).float(), generator)
         if self.rotation:
-            images = rotate(images, self.rotation, generator)
+            images = random_rotation(images, self.rotation, generator)
         return Batch(self._normalised(images), pictures.labels[chosen])
 
     def updates(self, batch: Batch) -> Iterator[Update]:
@@ -171,8 +176,7 @@ class ImageProblem(Problem):
         return {"accuracy": 100 * correct / len(indices), "loss": loss / len(indices)}
 
     def _normalised(self, levels: Tensor) -> Tensor:
-        normalised = (levels - self.mean) / self.deviation
-        return normalised.contiguous(memory_format=torch.channels_last)  # convolves faster
+        return (levels - self.mean) / self.deviation
 
     @property
     def _device(self) -> torch.device:
@@ -202,6 +206,27 @@ def seeded_generator(*key: object) -> Generator:
     return Generator().manual_seed(int.from_bytes(digest[:8], "little"))
 
 
+def small_images(
+    settings: Mapping[str, Any], size: int = 32, margin: int = 4, **synthetic_shape: int
+) -> Parts:
+    """What "data" names, or "synthetic" images; as many as "train_images" and "test_images" say.
+
+    Args:
+        settings: The task's.
+        size: Height and width that the network takes.
+        margin: Of random crops.
+        synthetic_shape: Of synthetic images: classes, channels, native (height and width).
+    """
+    name, train, test = settings["data"], settings["train_images"], settings["test_images"]
+    if name == "synthetic":
+        images = synthetic(train, test, **synthetic_shape)
+    else:
+        images = first(name, load(name), train, test)
+    return Parts(
+        InMemory(images.train, size, margin), InMemory(images.test, size, margin), images.classes
+    )
+
+
 def first(name: str, data: ImageData, train: int | None, test: int | None) -> ImageData:
     """The first images of both parts, all of them where no number is given.
 
@@ -223,16 +248,16 @@ def first(name: str, data: ImageData, train: int | None, test: int | None) -> Im
 
 @lru_cache(maxsize=2)
 def synthetic(
-    train: int, test: int, classes: int = 10, channels: int = 3, size: int = 32
+    train: int, test: int, classes: int = 10, channels: int = 3, native: int = 32
 ) -> ImageData:
-    """Images that need no files: a smooth pattern for each class under noise, always the same."""
-    generator = seeded_generator("synthetic", train, test, classes, channels, size)
-    coarse = torch.rand(classes, channels, 4, 4, generator=generator)
-    patterns = interpolate(coarse, (size, size), mode="bilinear")
+    """Images that need no files: noisy copies of a smooth pattern for each of ten classes."""
+    generator = seeded_generator("synthetic", train, test, classes, channels, native)
+    coarse = torch.randint(2, (10, channels, 4, 4), generator=generator).float()
+    patterns = interpolate(coarse, (native, native), mode="bilinear")
     parts: list[Images] = []
     for count in (train, test):
-        labels = torch.arange(count) % classes
-        noise = torch.randn(count, channels, size, size, generator=generator)
+        labels = torch.arange(count) % 10
+        noise = torch.randn(count, channels, native, native, generator=generator)
         pixels = (255 * (patterns[labels] + 0.1 * noise)).clamp(0, 255).byte()
         parts.append(Images(pixels.numpy(), labels.numpy()))
     return ImageData(*parts, classes=classes)

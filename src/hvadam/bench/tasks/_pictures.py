@@ -43,7 +43,9 @@ class Decoded:
         def cut(index: int, box: Callable[[int, int], Box]) -> np.ndarray:
             picture = Image.fromarray(decode(self.paths[index]))
             square = picture.resize(
-                (self.size, self.size), Image.Resampling.BILINEAR, box(picture.width, picture.height)
+                (self.size, self.size),
+                Image.Resampling.BILINEAR,
+                box(picture.width, picture.height),
             )
             return np.asarray(square).transpose(2, 0, 1)
 

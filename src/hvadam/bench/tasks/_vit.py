@@ -94,25 +94,12 @@ def task(data: str, title: str, published: Mapping[str, float]) -> Task:
 
 
 def _build(data: str, settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
-    from hvadam.bench.data import load
-    from hvadam.bench.tasks._images import (
-        ImageProblem,
-        InMemory,
-        Parts,
-        cosine_decay,
-        first,
-        synthetic,
-    )
+    from hvadam.bench.tasks._images import ImageProblem, cosine_decay, small_images
 
     weights = _weights(data, settings["weights"])
-    train, test, size = settings["train_images"], settings["test_images"], settings["size"]
-    if settings["data"] == "synthetic":
-        images = synthetic(train, test, _CLASSES[data])
-    else:
-        images = first(data, load(settings["data"]), train, test)
     return ImageProblem(
         lambda classes: _make(classes, settings, weights),
-        Parts(InMemory(images.train, size), InMemory(images.test, size), images.classes),
+        small_images(settings, settings["size"], classes=_CLASSES[data]),
         settings,
         seed,
         protocol,
@@ -142,8 +129,8 @@ def _weights(data: str, named: str | None) -> Path | None:
     path = root() / Path(named).expanduser()  # an absolute path stays what it is
     if not path.is_file():
         raise DataError(
-            f"hvadam.bench.tasks: {data}_vit_b16 fine-tunes pre-trained weights, and there are none "
-            f"at {path}; put B_16_imagenet1k.pth of pytorch_pretrained_vit there, or name another "
+            f"hvadam.bench.tasks: {data}_vit_b16 fine-tunes pre-trained weights, and none are at "
+            f"{path}; put B_16_imagenet1k.pth of pytorch_pretrained_vit there, or name another "
             "ViT-B/16 (the authors' .npz, timm's state dict) by the setting 'weights'."
         )
     return path

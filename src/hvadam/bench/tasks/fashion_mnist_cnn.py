@@ -9,26 +9,12 @@ from hvadam.bench.tasks._spec import Problem, Task
 
 
 def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
-    from hvadam.bench.data import load
     from hvadam.bench.models.small_cnn import small_cnn
-    from hvadam.bench.tasks._images import (
-        ImageProblem,
-        InMemory,
-        Parts,
-        first,
-        step_decay,
-        synthetic,
-    )
+    from hvadam.bench.tasks._images import ImageProblem, small_images, step_decay
 
-    data, train, test = settings["data"], settings["train_images"], settings["test_images"]
-    images = (
-        synthetic(train, test, channels=1, size=28)
-        if data == "synthetic"
-        else first(data, load(data), train, test)
-    )
     return ImageProblem(
         lambda classes: small_cnn(classes, settings["width"]),
-        Parts(InMemory(images.train, 28, 2), InMemory(images.test, 28, 2), images.classes),
+        small_images(settings, size=28, margin=2, channels=1, native=28),
         settings,
         seed,
         protocol,

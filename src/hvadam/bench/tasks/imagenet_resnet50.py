@@ -37,20 +37,16 @@ def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
 
 
 def _pictures(settings: Mapping[str, Any]) -> Parts:
+    if settings["data"] != "imagenet":
+        from hvadam.bench.tasks._images import small_images
+
+        return small_images(settings, settings["size"])
     from hvadam.bench.data import load
-    from hvadam.bench.tasks._images import InMemory, Parts, first, synthetic
+    from hvadam.bench.tasks._images import Parts
+    from hvadam.bench.tasks._pictures import Decoded
 
-    data, size = settings["data"], settings["size"]
-    train, test = settings["train_images"], settings["test_images"]
-    if data == "imagenet":
-        from hvadam.bench.tasks._pictures import Decoded
-
-        folders = load(data)
-        return Parts(Decoded(folders.train, size), Decoded(folders.test, size), folders.classes)
-    small = (
-        synthetic(train, test) if data == "synthetic" else first(data, load(data), train, test)
-    )
-    return Parts(InMemory(small.train, size), InMemory(small.test, size), small.classes)
+    folders, size = load("imagenet"), settings["size"]
+    return Parts(Decoded(folders.train, size), Decoded(folders.test, size), folders.classes)
 
 
 TASK = Task(
@@ -82,9 +78,9 @@ TASK = Task(
             "width": 8,
             "depths": [1, 1, 1, 1],
             "batch_size": 64,
-            "epochs": 5,
+            "epochs": 4,
             "warmup": 0.25,
-            "milestones": [2.5, 3.75],
+            "milestones": [2, 3],
             "weight_decay": 5e-4,
         },
         "paper": {
