@@ -43,7 +43,7 @@ def curves(board: Board) -> Chart | None:
     log, window = _window(traces)
     return {
         "kind": "curves",
-        "title": f"Validation {board.metric.name} in training",
+        "title": f"Validation {board.metric.name.replace('_', ' ')} in training",
         "note": "median and quartiles over seeds",
         "y": f"validation {units.name}",
         "log": log,

@@ -26,8 +26,9 @@ class Units:
         finite = [[value for value in group if math.isfinite(value)] for group in groups]
         share = metric.name.endswith("accuracy") and all(0 <= v <= 1 for g in finite for v in g)
         self.factor = 100 if share else 1
-        self.name = f"{metric.name}, %" if share else metric.name
-        self.unit = " points" if share else f" {metric.name}"
+        name = metric.name.replace("_", " ")
+        self.name = f"{name}, %" if share else name
+        self.unit = " points" if share else f" {name}"
         self.decimals = _decimals([[value * self.factor for value in group] for group in finite])
 
     def value(self, value: float) -> str:

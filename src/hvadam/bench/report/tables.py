@@ -67,7 +67,7 @@ def units_of(board: Board) -> Units:
 def results(board: Board) -> Table:
     """Who ended where, and how it compares with Adam."""
     units, reference = units_of(board), board.reference
-    tied = ties_with_best(board, board.race)
+    tied = best_and_ties(board, board.race)
     published = any(run.published is not None for entry in board.race for run in entry.judged)
     heads = [
         "",
@@ -96,24 +96,17 @@ def results(board: Board) -> Table:
     return Table("Results", heads, rows, _reading_of_results(board))
 
 
-def ties_with_best(board: Board, entries: Iterable[Entry]) -> set[str]:
-    """The best median, and all whom the paired differences do not tell from it."""
-    entries = [entry for entry in entries if entry.judged]
-    medians = {entry.contender: _summary(entry, board.metric).median for entry in entries}
+def best_and_ties(board: Board, entries: Iterable[Entry]) -> set[str]:
+    """The best median, and all that are not settled to be worse; empty if that is everyone."""
+    judged = [entry for entry in entries if entry.judged]
+    medians = {entry.contender: _summary(entry, board.metric).median for entry in judged}
     finite = {name: value for name, value in medians.items() if math.isfinite(value)}
     if not finite:
         return set()
     pick = min if board.metric.goal == "min" else max
     best = board.entries[pick(finite, key=lambda name: finite[name])]
-    return {
-        entry.contender
-        for entry in entries
-        if entry is best
-        or (
-            (medians[entry.contender] in finite.values())
-            and board.against(entry, best).verdict == "tie"
-        )
-    }
+    found = {name for name in finite if not board.against(board.entries[name], best).settled}
+    return found if len(found) < len(judged) else set()
 
 
 def speed(board: Board) -> Table:
@@ -165,7 +158,7 @@ def ablation(board: Board) -> Table | None:
     entries = [board.entries[name] for name in names if board.entries[name].judged]
     if len(entries) < 2 or not set(ABLATION) & {entry.contender for entry in entries}:
         return None
-    units, tied = units_of(board), ties_with_best(board, entries)
+    units, tied = units_of(board), best_and_ties(board, entries)
     first = entries[0]
     rows: list[tuple[str, list[Cell]]] = []
     for entry in entries:
@@ -271,10 +264,10 @@ def _has_steps(run: Record) -> bool:
 
 def _reading_of_results(board: Board) -> str:
     better = "less" if board.metric.goal == "min" else "more"
-    said = [
-        f"Median over n seeds and its 95% bootstrap interval; {better} is better. Marked: the best "
-        "and all that cannot be told from it."
-    ]
+    marked = "Marked: the best and all that are not settled to be worse."
+    if not best_and_ties(board, board.race):
+        marked = "None is marked as best: it is not settled that anyone is worse."
+    said = [f"Median over n seeds and its 95% bootstrap interval; {better} is better. {marked}"]
     if board.reference is not None and len(board.race) > 1:
         level = 1 - 0.05 / (len(board.race) - 1)
         said.append(

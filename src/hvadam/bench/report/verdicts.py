@@ -87,13 +87,13 @@ def _sentence(board: Board, ours: Entry, reference: Entry) -> tuple[Standing, st
         interval = units.interval(found.interval, signed=True)
         return "tie", f"{us} and {them} tie: {amount} {interval} ({seeds})."
     amount = by(found, board.metric, units)
-    word = "ahead of" if found.verdict == "better" else "behind"
     if found.settled:
+        word = "ahead of" if found.verdict == "better" else "behind"
         standing = "ahead" if found.verdict == "better" else "behind"
         return standing, f"{us} is {word} {them} by {amount} ({seeds})."
     return "unsettled", (
-        f"{us} is {word} {them} by {amount}, but chance alone does as much {chance(found.p)} "
-        f"with so few seeds ({seeds}): not settled."
+        f"{us} did {found.verdict} than {them}, by {amount}, but with {found.n} seeds chance alone "
+        f"does as much {chance(found.p)}: not settled."
     )
 
 
