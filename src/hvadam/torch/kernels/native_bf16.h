@@ -73,14 +73,16 @@ INLINE void FOR(hash_pair)(uint32_t first, FOR(bits8_t) bits[2])
     }
 }
 
-/* Round x up with the probability that its lower 16 bits are worth, keep it, and put back what is
- * kept. Infinity has no lower bits, and neither has a NaN that comes of bfloat16 state or a gradient
- * that went through `plain`: nothing carries over into its sign. */
-INLINE void FOR(keep_bf16)(FOR(float8_t) x[2], const FOR(bits8_t) chance[2], uint16_t *to)
+/* Round x up with the probability that its lower 16 bits are worth, by the lower or the upper half
+ * of the random bits; keep it, and put back what is kept. Infinity has no lower bits, and neither has
+ * a NaN that comes of bfloat16 state or went through `plain`: nothing carries over into its sign. */
+INLINE void FOR(keep_bf16)(FOR(float8_t) x[2], const FOR(bits8_t) random[2], int upper,
+                           uint16_t *to)
 {
     FOR(bits8_t) high[2];
     for (int k = 0; k < 2; k++) {
-        FOR(bits8_t) rounded = (FOR(bits8_t))x[k] + chance[k];
+        FOR(bits8_t) chance = upper ? random[k] >> 16 : random[k] & 0xffffu;
+        FOR(bits8_t) rounded = (FOR(bits8_t))x[k] + chance;
         x[k] = (FOR(float8_t))(rounded & 0xffff0000u);
         high[k] = rounded >> 16;
     }
@@ -91,83 +93,119 @@ INLINE void FOR(keep_bf16)(FOR(float8_t) x[2], const FOR(bits8_t) chance[2], uin
 #endif
 }
 
-INLINE void FOR(keep_average)(FOR(float8_t) m[2], FOR(float8_t) s[2], uint32_t first,
-                              uint16_t *m_to, uint16_t *s_to)
+/* ---- the first pass: short loops over a part in the first-level cache ----
+ *
+ * One long loop would be slower: its chain of operations, a division and three roundings long, fills
+ * the processor's registers before the next elements' can begin.
+ */
+
+typedef struct {
+    FOR(float8_t) m[2], s[2];
+    FOR(bits8_t) random[2];
+} FOR(sixteen_t);
+
+INLINE void FOR(hash_part)(int64_t n, uint32_t first, FOR(sixteen_t) *part)
 {
-    FOR(bits8_t) bits[2];
-    FOR(hash_pair)(first, bits);
-    const FOR(bits8_t) low[2] = {bits[0] & 0xffffu, bits[1] & 0xffffu};
-    const FOR(bits8_t) high[2] = {bits[0] >> 16, bits[1] >> 16};
-    FOR(keep_bf16)(m, low, m_to);
-    FOR(keep_bf16)(s, high, s_to);
+    for (int64_t i = 0; i < n; i += 16)
+        FOR(hash_pair)(first + (uint32_t)i, part[i / 16].random);
 }
 
-INLINE void FOR(keep_hidden)(FOR(float8_t) v[2], uint32_t first, uint16_t *to)
+/* Move v, and keep it. */
+INLINE void FOR(move_part)(int64_t n, const uint16_t *m, uint16_t *v,
+                           const FOR(float_constants_t) *c, const FOR(sixteen_t) *part)
 {
-    FOR(bits8_t) bits[2];
-    FOR(hash_pair)(first, bits);
-    const FOR(bits8_t) low[2] = {bits[0] & 0xffffu, bits[1] & 0xffffu};
-    FOR(keep_bf16)(v, low, to);
-}
-
-/* Sixteen elements of the first pass; the keys count from the first of them. */
-INLINE void FOR(bf16_first_pair)(float *theta, const float *g, uint16_t *m, uint16_t *v,
-                                 uint16_t *s, uint32_t key, uint32_t key_before,
-                                 const FOR(float_constants_t) *c, int flags,
-                                 FOR(float8_t) sums[4])
-{
-    FOR(float8_t) x[2], m_[2], v_[2], s_[2], theta_[2] = {{0}};
-    FOR(load_pair)(g, x);
-    FOR(load_bf16)(m, m_);
-    FOR(load_bf16)(v, v_);
-    FOR(load_bf16)(s, s_);
-    for (int k = 0; k < 2; k++) x[k] = FOR(plain)(x[k]);
-    if (flags & (COUPLED | LATE)) FOR(load_pair)(theta, theta_);
-    for (int k = 0; k < 2 && flags & COUPLED; k++) theta_[k] = FOR(plain)(theta_[k]);
-    if (flags & LATE) {
+    for (int64_t i = 0; i < n; i += 16) {
+        FOR(float8_t) m_[2], v_[2];
+        FOR(load_bf16)(m + i, m_);
+        FOR(load_bf16)(v + i, v_);
         for (int k = 0; k < 2; k++) v_[k] = FOR(float_moved)(v_[k], m_[k] * c->inv1_before, c);
-        FOR(keep_hidden)(v_, key_before, v);
-        for (int k = 0; k < 2; k++) theta_[k] = FOR(float_settled)(theta_[k], v_[k], c, flags);
+        FOR(keep_bf16)(v_, part[i / 16].random, 0, v + i);
     }
-    for (int k = 0; k < 2; k++)
-        FOR(float_average)(x[k], theta_[k], &m_[k], v_[k], &s_[k], c, flags);
-    FOR(keep_average)(m_, s_, key, m, s);
-    for (int k = 0; k < 2; k++) {
-        m_[k] *= c->inv1;
-        FOR(float_dot)(m_[k], v_[k], sums);
-        if (flags & LATE) theta_[k] = FOR(float_late)(theta_[k], m_[k], FOR(float_root)(s_[k]), c, flags);
-    }
-    if (flags & LATE) FOR(store_pair)(theta, theta_);
 }
 
-INLINE void FOR(bf16_first_loop)(int64_t n, float *theta, const float *g, uint16_t *m, uint16_t *v,
-                                 uint16_t *s, uint32_t key, uint32_t key_before,
-                                 FOR(float_constants_t) c, int flags, FOR(float8_t) sums[4])
+/* m and s from g, not yet rounded, and theta after what was pending. */
+INLINE void FOR(average_part)(int64_t n, float *theta, const float *g, const uint16_t *m,
+                              const uint16_t *v, const uint16_t *s,
+                              const FOR(float_constants_t) *c, int flags, FOR(sixteen_t) *part)
 {
-    FOR(float8_t) own[4] = {{0}};
-    int64_t i = 0;
-    for (; i + 16 <= n; i += 16)
-        FOR(bf16_first_pair)
-        (theta + i, g + i, m + i, v + i, s + i, key + (uint32_t)i, key_before + (uint32_t)i, &c,
-         flags, own);
-    if (i < n) { /* the rest, padded with zeros, which add nothing */
-        float full[2][16] = {{0}};
-        uint16_t rest[3][16] = {{0}};
-        size_t count = (size_t)(n - i);
-        if (flags & (COUPLED | LATE)) memcpy(full[0], theta + i, 4 * count);
-        memcpy(full[1], g + i, 4 * count);
-        memcpy(rest[0], m + i, 2 * count);
-        memcpy(rest[1], v + i, 2 * count);
-        memcpy(rest[2], s + i, 2 * count);
-        FOR(bf16_first_pair)
-        (full[0], full[1], rest[0], rest[1], rest[2], key + (uint32_t)i, key_before + (uint32_t)i,
-         &c, flags, own);
-        if (flags & LATE) memcpy(theta + i, full[0], 4 * count);
-        memcpy(m + i, rest[0], 2 * count);
-        if (flags & LATE) memcpy(v + i, rest[1], 2 * count);
-        memcpy(s + i, rest[2], 2 * count);
+    for (int64_t i = 0; i < n; i += 16) {
+        FOR(float8_t) x[2], m_[2], v_[2], s_[2], theta_[2] = {{0}};
+        FOR(load_pair)(g + i, x);
+        FOR(load_bf16)(m + i, m_);
+        FOR(load_bf16)(v + i, v_);
+        FOR(load_bf16)(s + i, s_);
+        if (flags & (COUPLED | LATE)) FOR(load_pair)(theta + i, theta_);
+        for (int k = 0; k < 2; k++) {
+            if (flags & LATE) theta_[k] = FOR(float_settled)(theta_[k], v_[k], c, flags);
+            FOR(float8_t) decaying = flags & COUPLED ? FOR(plain)(theta_[k]) : theta_[k];
+            FOR(float_average)(FOR(plain)(x[k]), decaying, &m_[k], v_[k], &s_[k], c, flags);
+            part[i / 16].m[k] = m_[k];
+            part[i / 16].s[k] = s_[k];
+        }
+        if (flags & LATE) FOR(store_pair)(theta + i, theta_);
     }
+}
+
+/* Keep m and s, take the dots; for the late step theta after the adaptive step. */
+INLINE void FOR(finish_part)(int64_t n, float *theta, uint16_t *m, const uint16_t *v, uint16_t *s,
+                             const FOR(float_constants_t) *c, int flags,
+                             const FOR(sixteen_t) *part, FOR(float8_t) sums[4])
+{
+    for (int64_t i = 0; i < n; i += 16) {
+        FOR(sixteen_t) here = part[i / 16];
+        FOR(float8_t) v_[2], theta_[2];
+        FOR(keep_bf16)(here.m, here.random, 0, m + i);
+        FOR(keep_bf16)(here.s, here.random, 1, s + i);
+        FOR(load_bf16)(v + i, v_);
+        if (flags & LATE) FOR(load_pair)(theta + i, theta_);
+        for (int k = 0; k < 2; k++) {
+            FOR(float8_t) m_hat = here.m[k] * c->inv1, root = FOR(float_root)(here.s[k]);
+            FOR(float_dot)(m_hat, v_[k], sums);
+            if (flags & LATE) theta_[k] = FOR(float_late)(theta_[k], m_hat, root, c, flags);
+        }
+        if (flags & LATE) FOR(store_pair)(theta + i, theta_);
+    }
+}
+
+/* A whole number of sixteens; the keys count from the first element. */
+INLINE void FOR(first_part)(int64_t n, float *theta, const float *g, uint16_t *m, uint16_t *v,
+                            uint16_t *s, const uint32_t keys[2], FOR(float_constants_t) c,
+                            int flags, FOR(float8_t) sums[4])
+{
+    FOR(sixteen_t) part[SUB / 16];
+    FOR(float8_t) own[4];
+    memcpy(own, sums, sizeof own);
+    if (flags & LATE) {
+        FOR(hash_part)(n, keys[0], part);
+        FOR(move_part)(n, m, v, &c, part);
+    }
+    FOR(hash_part)(n, keys[1], part);
+    FOR(average_part)(n, theta, g, m, v, s, &c, flags, part);
+    FOR(finish_part)(n, theta, m, v, s, &c, flags, part, own);
     memcpy(sums, own, sizeof own);
+}
+
+INLINE void FOR(bf16_first_as)(int64_t n, float *theta, const float *g, uint16_t *m, uint16_t *v,
+                               uint16_t *s, const uint32_t keys[2],
+                               const FOR(float_constants_t) *c, int flags, FOR(float8_t) sums[4])
+{
+    const int64_t whole = n / 16 * 16;
+    FOR(first_part)(whole, theta, g, m, v, s, keys, *c, flags, sums);
+    if (whole == n) return;
+    float full[2][16] = {{0}}; /* the rest, padded with zeros, which add nothing */
+    uint16_t rest[3][16] = {{0}};
+    const uint32_t rest_keys[2] = {keys[0] + (uint32_t)whole, keys[1] + (uint32_t)whole};
+    const size_t count = (size_t)(n - whole);
+    if (flags & (COUPLED | LATE)) memcpy(full[0], theta + whole, 4 * count);
+    memcpy(full[1], g + whole, 4 * count);
+    memcpy(rest[0], m + whole, 2 * count);
+    memcpy(rest[1], v + whole, 2 * count);
+    memcpy(rest[2], s + whole, 2 * count);
+    FOR(first_part)(16, full[0], full[1], rest[0], rest[1], rest[2], rest_keys, *c, flags, sums);
+    if (flags & LATE) memcpy(theta + whole, full[0], 4 * count);
+    memcpy(m + whole, rest[0], 2 * count);
+    if (flags & LATE) memcpy(v + whole, rest[1], 2 * count);
+    memcpy(s + whole, rest[2], 2 * count);
 }
 
 static void FOR(bf16_first)(const row_t *row, const group_t *o, int64_t at, int64_t n, float *theta,
@@ -175,15 +213,15 @@ static void FOR(bf16_first)(const row_t *row, const group_t *o, int64_t at, int6
 {
     uint16_t *m = (uint16_t *)row->m + at, *v = (uint16_t *)row->v + at;
     uint16_t *s = (uint16_t *)row->s + at;
-    const uint32_t key = key_of(row, o, 0, 0) + (uint32_t)at;
-    const uint32_t key_before = key_of(row, o, -1, 1) + (uint32_t)at;
-    FOR(float8_t) sums[4];
+    const uint32_t keys[2] = {key_of(row, o, -1, 1) + (uint32_t)at,
+                              key_of(row, o, 0, 0) + (uint32_t)at};
+    FOR(float8_t) sums[4] = {{0}};
     if (c->flags == 0)
-        FOR(bf16_first_loop)(n, theta, g, m, v, s, key, key_before, *c, 0, sums);
+        FOR(bf16_first_as)(n, theta, g, m, v, s, keys, c, 0, sums);
     else if (c->flags == LATE)
-        FOR(bf16_first_loop)(n, theta, g, m, v, s, key, key_before, *c, LATE, sums);
+        FOR(bf16_first_as)(n, theta, g, m, v, s, keys, c, LATE, sums);
     else
-        FOR(bf16_first_loop)(n, theta, g, m, v, s, key, key_before, *c, c->flags, sums);
+        FOR(bf16_first_as)(n, theta, g, m, v, s, keys, c, c->flags, sums);
     if (!FOR(float_fold)(sums, n, dots)) {
         float m_[SUB], v_[SUB];
         for (int64_t i = 0; i < n; i++) m_[i] = bf16_to_float(m[i]);
@@ -191,6 +229,8 @@ static void FOR(bf16_first)(const row_t *row, const group_t *o, int64_t at, int6
         FOR(wide_dots)(n, m_, v_, row->inv1, dots);
     }
 }
+
+/* ---- the second pass ---- */
 
 INLINE void FOR(bf16_second_pair)(float *theta, const uint16_t *m, uint16_t *v, const uint16_t *s,
                                   uint32_t key, const FOR(float_constants_t) *c, int flags)
@@ -204,7 +244,9 @@ INLINE void FOR(bf16_second_pair)(float *theta, const uint16_t *m, uint16_t *v, 
         m_[k] *= c->inv1;
         v_[k] = FOR(float_moved)(v_[k], m_[k], c);
     }
-    FOR(keep_hidden)(v_, key, v);
+    FOR(bits8_t) random[2];
+    FOR(hash_pair)(key, random);
+    FOR(keep_bf16)(v_, random, 0, v);
     for (int k = 0; k < 2; k++)
         theta_[k] =
             FOR(float_exact)(theta_[k], m_[k], v_[k], FOR(float_root)(s_[k]), c, flags);

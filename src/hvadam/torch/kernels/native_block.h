@@ -69,22 +69,28 @@ INLINE int FOR(double_fold)(const FOR(double4_t) sums[4], int64_t n, double dots
     return 1;
 }
 
+INLINE void FOR(wide_dot)(quad_t m_hat, quad_t v, lanes_t sums[4])
+{
+    lanes_t a = FOR(widen)(m_hat), b = FOR(widen)(v), d = b - a;
+    sums[0] += d * d;
+    sums[1] += d * b;
+    sums[2] += a * a;
+    sums[3] += b * b;
+}
+
 /* The dots in double, where those in float cannot be trusted. */
 static void FOR(wide_dots)(int64_t n, const float *m, const float *v, double inv1, double dots[4])
 {
     lanes_t sums[4] = {{0}};
-    for (int64_t i = 0; i < n; i += LANES) {
-        quad_t m_ = {0}, v_ = {0};
-        size_t size = (size_t)(n - i < LANES ? n - i : LANES) * sizeof(float);
-        memcpy(&m_, m + i, size);
-        memcpy(&v_, v + i, size);
-        m_ *= (float)inv1;
-        lanes_t a = FOR(widen)(m_), b = FOR(widen)(v_), d = b - a;
-        sums[0] += d * d;
-        sums[1] += d * b;
-        sums[2] += a * a;
-        sums[3] += b * b;
+    quad_t m_, v_;
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        memcpy(&m_, m + i, sizeof m_);
+        memcpy(&v_, v + i, sizeof v_);
+        FOR(wide_dot)(m_ * (float)inv1, v_, sums);
     }
+    for (; i < n; i++)
+        FOR(wide_dot)((quad_t){m[i] * (float)inv1, 0, 0, 0}, (quad_t){v[i], 0, 0, 0}, sums);
     for (int k = 0; k < 4; k++) dots[k] = sums[k][0] + sums[k][1] + sums[k][2] + sums[k][3];
 }
 
