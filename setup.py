@@ -25,14 +25,17 @@ setup(
         Extension(
             "hvadam.torch.kernels._native",
             [KERNELS + "native.c"],
-            depends=[KERNELS + f"native_{part}.h" for part in ("block", "core", "storage")],
+            depends=[
+                KERNELS + f"native_{part}.h"
+                for part in ("8_bit", "bf16", "block", "core", "storage")
+            ],
             # No -lgomp: torch has an OpenMP runtime loaded, and two would fight over the cores.
             extra_compile_args=[
                 "-O3",
                 "-std=c11",
                 "-fopenmp",
                 "-fvisibility=hidden",
-                "-ffp-contract=off",  # the same bits on every instruction set
+                "-ffp-contract=off",  # fused where the source says so, not where a compiler likes
                 "-fno-math-errno",
                 "-fno-trapping-math",
                 "-Wno-psabi",

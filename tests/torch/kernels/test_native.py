@@ -183,20 +183,36 @@ def test_the_same_bits_for_any_number_of_threads(
 
 @pytest.mark.parametrize("hidden_step", STEPS)
 @pytest.mark.parametrize(("dtype", "state_dtype"), KEPT, ids=str)
-def test_the_same_bits_on_every_instruction_set(
-    dtype: torch.dtype, state_dtype: Any, hidden_step: Any, select: Callable[[int], int]
+@pytest.mark.parametrize("wanted", range(len(native.INSTRUCTION_SETS)), ids=native.INSTRUCTION_SETS)
+def test_every_instruction_set_is_held_to_the_reference(
+    wanted: int,
+    dtype: torch.dtype,
+    state_dtype: Any,
+    hidden_step: Any,
+    select: Callable[[int], int],
 ) -> None:
+    """They need not give the same bits: only some fuse a product and a sum into one rounding."""
+    if select(wanted) != wanted:
+        pytest.skip("this machine has no such instructions")
+    params = [parameter(*shape, dtype=dtype, seed=i) for i, shape in enumerate([(5003,), (3, 7)])]
     options: Any = {"state_dtype": state_dtype, "hidden_step": hidden_step}
-    assert select(0) == 0
-    baseline = after_training(dtype, max_grad_norm=100.0, **options)
-    better = [
-        wanted for wanted in range(1, len(native.INSTRUCTION_SETS)) if select(wanted) == wanted
-    ]
-    if not better:
-        pytest.skip("this machine has the baseline only")
-    for wanted in better:
-        select(wanted)
-        assert_same(baseline, after_training(dtype, max_grad_norm=100.0, **options))
+    optimizer = HVAdam(
+        params, kernel="native", hidden_gain="linear", max_grad_norm=100.0, **options
+    )
+    for step in range(3):
+        set_grads(params, step)
+        (judged_step if state_dtype == "float32" else forced_step)(optimizer)
+
+
+@pytest.mark.parametrize(("dtype", "state_dtype"), KEPT, ids=str)
+def test_the_same_bits_with_and_without_avx512(
+    dtype: torch.dtype, state_dtype: Any, select: Callable[[int], int]
+) -> None:
+    if select(2) != 2:
+        pytest.skip("this machine has no AVX-512")
+    wide = after_training(dtype, state_dtype=state_dtype)
+    select(1)
+    assert_same(wide, after_training(dtype, state_dtype=state_dtype))
 
 
 # Low-bit state, held to the readable kernel
@@ -209,7 +225,8 @@ def forced_step(optimizer: HVAdam) -> None:
     """Step the optimizer and a twin on the readable kernel from the same state; they agree.
 
     The two add in another order, so a random rounding may now and then fall on the other side: few
-    stored numbers may differ, by one quantum, or by the last bit of what they are the sum of.
+    stored numbers may differ, by one quantum, or by the last bit of what they are the sum of. That
+    moves the dots, and with the mix all of v a little.
     """
     twin = copy.deepcopy(optimizer)
     for group in twin.param_groups:
@@ -235,7 +252,7 @@ def forced_step(optimizer: HVAdam) -> None:
             same &= apart == 0
             stored, missed = stored + apart.numel(), missed + int(apart.count_nonzero())
             if pair[0] is not None:
-                torch.testing.assert_close(*pair, rtol=1e-6, atol=0.0)
+                torch.testing.assert_close(*pair, rtol=1e-5, atol=0.0)
         assert mine["step"] == other["step"]
         if "pending" in mine:
             torch.testing.assert_close(mine["pending"], other["pending"], rtol=1e-3, atol=1e-6)

@@ -6,6 +6,7 @@
  * first-level cache.
  */
 
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -25,6 +26,7 @@ enum { BLOCK = 16384, /* elements that one task takes */
        SUB = 1024,    /* elements that one pass over the first-level cache takes */
        LANES = 4,     /* doubles that are added side by side */
        STATE_BLOCK = 256 }; /* elements of 8-bit state that share a scale */
+enum { INFINITE = 0x7f800000 }; /* the bits of a float that is infinite */
 enum { F32, F64, BF16, F16, I8, U8, TYPES };
 
 /* A param group's options, doubles first; mirrored in native.py. */
@@ -42,6 +44,18 @@ typedef struct {
     int32_t theta_type, g_type, state_type, fits;
     double inv1, inv2, inv1_before, weight, along; /* the last three: what is pending */
 } row_t;
+
+/* What a group's options ask of a pass. */
+enum { ADAM = 1,      /* Adam's preconditioner */
+       COUPLED = 2,   /* weight decay in the gradient */
+       LATE = 4,      /* the late hidden step */
+       STILL = 8,     /* the learning rate is 0: no step */
+       BOUNDED = 16,  /* project after the step */
+       UNMOVED = 32,  /* nothing along v is pending */
+       SETTLED = 64 }; /* project after what was pending */
+
+/* Sums of float squares to be trusted: whatever underflowed is far below 1e-7 of them. */
+#define IN_RANGE(x) ((x) >= 0x1p-100 && (x) <= FLT_MAX)
 
 typedef double lanes_t __attribute__((vector_size(LANES * sizeof(double))));
 typedef float quad_t __attribute__((vector_size(LANES * sizeof(float))));
@@ -65,19 +79,19 @@ typedef double squares_fn(const row_t *, int64_t, int64_t);
 #include <immintrin.h>
 #define HAS_AVX2 1
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
 #else
 #pragma GCC push_options
-#pragma GCC target("avx2")
+#pragma GCC target("avx2,fma")
 #endif
 #define FOR(x) x##_avx2
 #include "native_block.h"
 #undef FOR
 #if defined(__clang__)
 #pragma clang attribute pop
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("fma,avx512f,avx512bw,avx512dq,avx512vl"))), apply_to = function)
 #else
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl")
+#pragma GCC target("fma,avx512f,avx512bw,avx512dq,avx512vl")
 #endif
 #define FOR(x) x##_avx512
 #include "native_block.h"
@@ -106,8 +120,9 @@ EXPORT int hvadam_select(int wanted)
     instruction_set = BASELINE;
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (wanted >= AVX2 && __builtin_cpu_supports("avx2")) instruction_set = AVX2;
-    if (wanted >= AVX512 && __builtin_cpu_supports("avx512f") &&
+    int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (wanted >= AVX2 && avx2) instruction_set = AVX2;
+    if (wanted >= AVX512 && avx2 && __builtin_cpu_supports("avx512f") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl"))
         instruction_set = AVX512;

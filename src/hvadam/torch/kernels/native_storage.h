@@ -74,125 +74,19 @@ INLINE void store(char *to, int type, int64_t n, const float *buffer)
 
 /* ---- random bits: mix(key + element), 16 of them to each rounding ---- */
 
+#define MIX_1 0x7feb352du
+#define MIX_2 0x846ca68bu
+
 INLINE uint32_t mix(uint32_t x)
 {
-    x = (x ^ (x >> 16)) * 0x7feb352du;
-    x = (x ^ (x >> 15)) * 0x846ca68bu;
+    x = (x ^ (x >> 16)) * MIX_1;
+    x = (x ^ (x >> 15)) * MIX_2;
     return x ^ (x >> 16);
 }
 
-INLINE uint32_t key_of(uint32_t seed, uint32_t index, uint32_t step, uint32_t stream)
+/* The key of a tensor at its step, or `since` steps later. */
+INLINE uint32_t key_of(const row_t *row, const group_t *o, int since, uint32_t stream)
 {
-    return mix(mix(mix(seed) + index) + 2 * step + stream);
-}
-
-INLINE void fill_bits(int64_t n, uint32_t key, uint32_t first, uint32_t *restrict bits)
-{
-    for (int64_t i = 0; i < n; i++) bits[i] = mix(key + first + (uint32_t)i);
-}
-
-/* ---- bfloat16 state ---- */
-
-INLINE void bf16_decode(int64_t n, const uint16_t *restrict from, float *restrict x)
-{
-    for (int64_t i = 0; i < n; i++) x[i] = bf16_to_float(from[i]);
-}
-
-/* Round x in place and keep it; shift picks the half of the random bits. */
-INLINE void bf16_encode(int64_t n, float *restrict x, uint16_t *restrict to,
-                        const uint32_t *restrict random, int shift)
-{
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t bits = float_to_bits(x[i]);
-        uint32_t chance = (random[i] >> shift) & 0xffffu;
-        uint32_t magnitude = bits & 0x7fffffffu;
-        uint32_t rounded = (bits + chance) & 0xffff0000u;
-        rounded = magnitude >= 0x7f800000u ? bits & 0xffff0000u : rounded;
-        rounded = magnitude > 0x7f800000u ? 0x7fc00000u : rounded;
-        x[i] = bits_to_float(rounded);
-        to[i] = (uint16_t)(rounded >> 16);
-    }
-}
-
-/* ---- 8-bit state: blocks of STATE_BLOCK share a scale ---- */
-
-INLINE void i8_decode(int64_t n, const int8_t *restrict from, const float *scales, float *restrict x)
-{
-    for (int64_t start = 0; start < n; start += STATE_BLOCK) {
-        int64_t end = start + STATE_BLOCK < n ? start + STATE_BLOCK : n;
-        float scale = scales[start / STATE_BLOCK];
-        for (int64_t i = start; i < end; i++)
-            x[i] = from[i] == -128 ? NAN : (float)from[i] * scale;
-    }
-}
-
-INLINE void u8_decode(int64_t n, const uint8_t *restrict from, const float *scales,
-                      float *restrict x)
-{
-    for (int64_t start = 0; start < n; start += STATE_BLOCK) {
-        int64_t end = start + STATE_BLOCK < n ? start + STATE_BLOCK : n;
-        float scale = scales[start / STATE_BLOCK];
-        for (int64_t i = start; i < end; i++) {
-            float root = (float)from[i] * scale;
-            x[i] = from[i] == 255 ? NAN : root * root;
-        }
-    }
-}
-
-INLINE float scale_of(int64_t n, const float *x, float top)
-{
-    int32_t largest = 0; /* floats without a sign are ordered like their bits */
-    for (int64_t i = 0; i < n; i++) {
-        int32_t magnitude = (int32_t)(float_to_bits(x[i]) & 0x7fffffffu);
-        magnitude = magnitude >= 0x7f800000 ? 0 : magnitude;
-        largest = magnitude > largest ? magnitude : largest;
-    }
-    float scale = bits_to_float((uint32_t)largest) / top;
-    scale = scale > 0x1p-120f ? scale : 0x1p-120f; /* 1/scale must be finite */
-    return largest > 0 ? scale : 1.0f;
-}
-
-/* Keep x, and put back what is kept. */
-INLINE void i8_encode(int64_t n, float *restrict x, int8_t *restrict to, float *scales,
-                      const uint32_t *restrict random)
-{
-    for (int64_t start = 0; start < n; start += STATE_BLOCK) {
-        int64_t count = start + STATE_BLOCK < n ? STATE_BLOCK : n - start;
-        float *part = x + start;
-        float scale = scale_of(count, part, 127.0f);
-        scales[start / STATE_BLOCK] = scale;
-        float inverse = 1.0f / scale;
-        for (int64_t i = 0; i < count; i++) {
-            uint32_t bits = random[start + i] & 0xffffu;
-            float q = __builtin_floorf(part[i] * inverse + (float)(int32_t)bits * 0x1p-16f);
-            q = q > 127.0f ? 127.0f : q;
-            q = q < -127.0f ? -127.0f : q;
-            int finite = (float_to_bits(part[i]) & 0x7f800000u) != 0x7f800000u;
-            to[start + i] = (int8_t)(finite ? (int32_t)q : -128);
-            part[i] = finite ? q * scale : NAN;
-        }
-    }
-}
-
-INLINE void u8_encode(int64_t n, float *restrict x, uint8_t *restrict to, float *scales,
-                      const uint32_t *restrict random)
-{
-    float root[STATE_BLOCK];
-    for (int64_t start = 0; start < n; start += STATE_BLOCK) {
-        int64_t count = start + STATE_BLOCK < n ? STATE_BLOCK : n - start;
-        for (int64_t i = 0; i < count; i++) root[i] = __builtin_sqrtf(x[start + i]);
-        float scale = scale_of(count, root, 254.0f);
-        scales[start / STATE_BLOCK] = scale;
-        float inverse = 1.0f / scale;
-        for (int64_t i = 0; i < count; i++) {
-            uint32_t bits = random[start + i] >> 16;
-            float part = root[i] * inverse;
-            float q = __builtin_floorf(part + (float)(int32_t)bits * 0x1p-16f);
-            q = q > 254.0f ? 254.0f : q;
-            q = part > 0 && q < 1.0f ? 1.0f : q; /* never 0, or the step would divide by eps alone */
-            int finite = (float_to_bits(root[i]) & 0x7f800000u) != 0x7f800000u;
-            to[start + i] = (uint8_t)(finite ? (int32_t)q : 255);
-            x[start + i] = finite ? (q * scale) * (q * scale) : NAN;
-        }
-    }
+    uint32_t step = (uint32_t)*row->step + (uint32_t)since;
+    return mix(mix(mix((uint32_t)o->seed) + (uint32_t)row->index) + 2 * step + stream);
 }
