@@ -84,6 +84,14 @@ def test_smoke_trains(name: str) -> None:
     assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
 
 
+@pytest.mark.parametrize("name", VISION)
+def test_smoke_shows_all_its_classes_in_every_part(name: str) -> None:
+    parts = problem(name).parts
+    shown = {part: set(pictures.labels[i].tolist()) for part, (pictures, i) in parts.items()}
+    assert shown["train"] == shown["test"] == set(range(10))
+    assert len(shown["valid"]) > 5
+
+
 def test_evaluation_averages_over_images_in_eval_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     one = problem("cifar10_vgg11")
     model = one.networks["model"]
@@ -332,6 +340,12 @@ def test_enlarged_images() -> None:
     small = InMemory(data.train, 32, margin=4).centred(torch.arange(2)).float()
     shrunk = nn.functional.avg_pool2d(large.float(), 2)
     assert (shrunk - small).abs().mean() < 20
+
+
+def test_inherited_batches_must_be_full() -> None:
+    assert problem("cifar10_vit_b16", batch_size=201, epochs=3).steps == 3
+    with pytest.raises(ValueError, match="batch_size must be at most 200, .* got 201"):
+        problem("cifar10_vit_b16", "inherited", batch_size=201)
 
 
 def test_parts_of_a_data_set_are_refused_at_paper_scale() -> None:

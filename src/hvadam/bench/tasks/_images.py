@@ -131,7 +131,12 @@ class ImageProblem(Problem):
         count = len(self.parts["train"][1])
         whole = count // self.batch_size
         self.batches = whole if self.loaders > 1 else math.ceil(count / self.batch_size)
-        self.steps = settings["epochs"] * self.batches * self.loaders
+        if self.batches == 0:
+            raise ValueError(
+                f"hvadam.bench.tasks: batch_size must be at most {count:,}, the number of training "
+                f"images, as batches that are not full are dropped; got {self.batch_size:,}."
+            )
+        self.steps = round(settings["epochs"] * self.batches * self.loaders)
         self.schedule = schedule
         self.warmup = warmup
         mean, deviation = channels
@@ -256,7 +261,8 @@ def synthetic(
     patterns = interpolate(coarse, (native, native), mode="bilinear")
     parts: list[Images] = []
     for count in (train, test):
-        labels = torch.arange(count) % 10
+        # Shuffled: in a regular order, every tenth image would be of one class.
+        labels = (torch.arange(count) % 10)[torch.randperm(count, generator=generator)]
         noise = torch.randn(count, channels, native, native, generator=generator)
         pixels = (255 * (patterns[labels] + 0.1 * noise)).clamp(0, 255).byte()
         parts.append(Images(pixels.numpy(), labels.numpy()))

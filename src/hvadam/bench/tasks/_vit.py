@@ -33,7 +33,7 @@ def task(data: str, title: str, published: Mapping[str, float]) -> Task:
     return Task(
         name=f"{data}_vit_b16",
         title=title,
-        source="Table 1",
+        source="Table 2",
         metric="accuracy",
         goal="max",
         build=lambda settings, seed, protocol: _build(data, settings, seed, protocol),
