@@ -130,6 +130,7 @@ class Arm:
         self.entry = entry
         combinations = math.prod(map(len, entry.axes.values()))
         self.fineness = max(1, round(most / combinations))
+        self._first = first_rate(entry)
         self.trials = self._published() if study.budget == "published" else self._equal(most)
 
     def needed(self, known: Known) -> list[RunConfig]:
@@ -196,12 +197,7 @@ class Arm:
         return [Trial(i, {**self.entry.options, **others}) for i, others in enumerate(axes)]
 
     def _rate(self, rung: int) -> float:
-        spec = optimizers.get(self.entry.contender)
-        first = self.entry.options.get("lr")
-        if first is None:
-            default = math.log(spec.defaults["lr"])
-            first = min(spec.search["lr"], key=lambda lr: abs(math.log(lr) - default))
-        return ladder(first, rung, self.fineness)
+        return ladder(self._first, rung, self.fineness)
 
     def _tuning(self, trials: Sequence[Trial]) -> list[RunConfig]:
         if len(trials) == 1:
@@ -220,6 +216,20 @@ class Arm:
             study.settings,
             study.protocol,
         )
+
+
+def first_rate(entry: Entry) -> float:
+    """Where the search for an entry's learning rate begins: its own, or its contender's default.
+
+    Example:
+        >>> first_rate(Entry("adam")), first_rate(Entry("adam", {"lr": 2e-4}))
+        (0.001, 0.0002)
+    """
+    if "lr" in entry.options:
+        return entry.options["lr"]
+    spec = optimizers.get(entry.contender)
+    default = math.log(spec.defaults["lr"])
+    return min(spec.search["lr"], key=lambda lr: abs(math.log(lr) - default))
 
 
 def ladder(first: float, rung: int, fineness: int = 1) -> float:
