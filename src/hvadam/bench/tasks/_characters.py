@@ -18,7 +18,7 @@ _LAPTOP = {
     "layers": 1,
     "length": 64,
     "batch_size": 32,
-    "epochs": 4,
+    "epochs": 6,
     "warmup": 0.0,
     "max_grad_norm": 1.0,
     "weight_decay": 0.0,

@@ -36,7 +36,8 @@ def synthetic(seed: int = 0) -> Corpus:
     """Words that follow each other by chance, some far more often than others; always the same."""
     rng = np.random.default_rng(seed)
     words = 40
-    following = rng.dirichlet(np.full(words, 0.1), size=words).cumsum(axis=1)
+    shares = 1 / np.arange(1, words + 1)  # as in languages, by rank
+    following = rng.dirichlet(4 * shares / shares.sum(), size=words).cumsum(axis=1)
     word, text = 0, []
     for draw in rng.random(9000):
         word = min(int(np.searchsorted(following[word], draw)), words - 1)

@@ -68,9 +68,9 @@ _SMOKE = {
     "hidden": 16,
     "columns": 10,
     "evaluation_columns": 5,
-    "epochs": 2,
     "bptt": 20,
-    "milestones": [1, 2],
+    "epochs": 6,
+    "milestones": [4, 5],
 }
 
 

@@ -51,6 +51,7 @@ PAPER = {
     "warmup": 4000,
     "weight_decay": 1e-4,
     "beam": 5,
+    "longer": 50,  # tokens that a translation may have over the longest sentence of its batch
     "scored": None,
     "average": 5,
 }
@@ -68,6 +69,7 @@ LAPTOP = {
     "epochs": 4,
     "warmup": 100,
     "beam": 1,
+    "longer": 5,
     "scored": 50,
     "average": 1,
 }
@@ -85,7 +87,6 @@ SMOKE = {
     "warmup": 10,
     "scored": 10,
 }
-_EXTRA_LENGTH = 50  # that a translation may have over the longest sentence of its batch
 
 
 class Batch(NamedTuple):
@@ -178,7 +179,7 @@ class TranslationProblem(Problem):
         sentences = [(source, source) for source in sources]
         for chosen in by_length(sentences, self.settings["batch_tokens"]):
             batch = collate([sentences[i] for i in chosen]).source.to(self._device)
-            limit = batch.shape[1] + _EXTRA_LENGTH
+            limit = batch.shape[1] + self.settings["longer"]
             beam = self.settings["beam"]
             results = translate(self.model, batch, begin=BEGIN, end=END, beam=beam, limit=limit)
             for i, result in zip(chosen, results, strict=True):
