@@ -344,7 +344,7 @@ def test_enlarged_images() -> None:
 
 def test_inherited_batches_must_be_full() -> None:
     assert problem("cifar10_vit_b16", batch_size=201, epochs=3).steps == 3
-    with pytest.raises(ValueError, match="batch_size must be at most 200, .* got 201"):
+    with pytest.raises(ValueError, match=r"batch_size must be at most 200, .* got 201"):
         problem("cifar10_vit_b16", "inherited", batch_size=201)
 
 
