@@ -7,7 +7,7 @@ PY = .venv/bin/python
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
 
-demo: .venv/installed  ## train a small CNN with HVAdam and three others, print a table, draw the curves
+demo: .venv/installed  ## race in the valley, tune and train six optimizers on three tasks, write a report
 	$(PY) -m hvadam.bench.cli demo
 
 valley: .venv/installed  ## race all contenders on the paper's toy functions; about an hour, resumes

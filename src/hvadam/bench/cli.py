@@ -17,8 +17,14 @@ if TYPE_CHECKING:
 
 # Import name -> package name of what the extra `bench` brings.
 _BENCH_PACKAGES = {
+    "jinja2": "jinja2",
     "matplotlib": "matplotlib",
+    "optuna": "optuna",
+    "plotly": "plotly",
     "rich": "rich",
+    "sacrebleu": "sacrebleu",
+    "scipy": "scipy",
+    "sentencepiece": "sentencepiece",
     "sklearn": "scikit-learn",
     "typer": "typer",
 }
@@ -37,10 +43,14 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         return _run(args)
     except ModuleNotFoundError:
-        missing = [package for name, package in _BENCH_PACKAGES.items() if find_spec(name) is None]
+        missing = _missing()
         if not missing:
             raise
         return _fail(f"this command needs {', '.join(missing)}: pip install 'hvadam[bench]'")
+
+
+def _missing() -> list[str]:
+    return [package for name, package in _BENCH_PACKAGES.items() if find_spec(name) is None]
 
 
 def _run(args: Sequence[str] | None) -> int:
@@ -86,23 +96,27 @@ def _make_app() -> "typer.Typer":
 
     @app.command()
     def demo(
-        epochs: Annotated[
-            int, typer.Option(parser=_count, metavar="N", help="Passes over the training set.")
-        ] = 20,
         seeds: Annotated[
-            int, typer.Option(parser=_count, metavar="N", help="Runs of every optimizer.")
-        ] = 3,
+            int | None,
+            typer.Option(parser=_count, metavar="N", help="Runs of each winner; 3 if not given."),
+        ] = None,
+        steps: Annotated[
+            int, typer.Option(parser=_count, metavar="N", help="Of each race in the valley.")
+        ] = 1500,
         out: Annotated[
-            Path, typer.Option(metavar="DIR", help="Where the figure and the numbers go.")
+            Path, typer.Option(metavar="DIR", help="Where the figures and the report go.")
         ] = Path("demo"),
     ) -> None:
-        """Train a small CNN with HVAdam and three others, print a table, draw the curves."""
+        """Race in the valley, tune and train on three small tasks, write a report; resumes."""
         from rich.console import Console
 
         from hvadam.bench.demo import demonstrate
 
+        if _missing():  # what comes last needs them too
+            raise ModuleNotFoundError
         _make_directory(out)
-        demonstrate(epochs, seeds, out, Console())
+        if not demonstrate(seeds, steps, out, Console()):
+            raise typer.Exit(1)
 
     @app.command()
     def speed(
