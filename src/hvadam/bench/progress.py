@@ -13,7 +13,7 @@ from hvadam.bench.config import RunConfig
 from hvadam.bench.records import Point, Record
 from hvadam.bench.runner import Watcher
 
-REFRESH_SECONDS = 0.1
+REFRESH_SECONDS = 0.5  # drawing takes milliseconds, from the core that trains
 # As terminals have it room for; the full names are the optimizer's.
 SHORT = {"hidden_gain": "gain", "restarts": "restarts"}
 
@@ -37,6 +37,7 @@ class Bars:
             TextColumn("{task.fields[note]}"),
             console=console,
             transient=True,
+            refresh_per_second=1 / REFRESH_SECONDS,
             disable=not console.is_terminal,
         )
 
