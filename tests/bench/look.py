@@ -1,10 +1,10 @@
 """Pictures of a report in a real browser, to look at: wide and narrow, light and dark.
 
-    python tests/bench/look.py report.html [FOLDER]
+    PYTHONPATH=tests python tests/bench/look.py FOLDER [report.html]
 
-writes FOLDER/{desktop,phone}-{light,dark}.png, and with -runs the list behind a cell. It fails if a
-chart is not drawn, a script fails, the page asks for anything over the network or is wider than
-its window.
+writes FOLDER/{desktop,phone}-{light,dark}.png, and with -runs the list behind a cell, of a page; if
+none is given, of one with made-up records, which it puts there too. It fails if a chart is not
+drawn, a script fails, the page asks for anything over the network or is wider than its window.
 """
 
 from __future__ import annotations
@@ -160,14 +160,35 @@ def look(page: Path, folder: Path, size: str, ground: str) -> list[str]:
     return wrong + ([] if wide <= width else [f"the page is {wide} wide in a window of {width}"])
 
 
-def main(page: Path, folder: Path) -> None:
+def made_up(folder: Path) -> Path:
+    """A page with all that a page can have."""
+    from made_sweeps import TASKS, record, sweep
+
+    from hvadam.bench import report
+    from hvadam.bench.records import Store
+
+    store = Store(folder / "runs")
+    published = TASKS[1]._replace(published={"adam": 85.04, "hvadam": 83.31})
+    few = TASKS[0]._replace(name="few", title="Three seeds only")
+    runs = [run for task in TASKS for run in sweep(task)]
+    runs += sweep(published, scale="paper")
+    runs += [record(few, "adam", scale="smoke", seed=i) for i in range(3)]
+    runs += [record(few, "hvadam", scale="smoke", seed=i, loss=0.02) for i in range(3)]
+    for run in runs:
+        store.put(run)
+    [page] = report.write(store, folder / "report.html")
+    return page
+
+
+def main(folder: Path, page: Path | None = None) -> None:
     """All pictures."""
     folder.mkdir(parents=True, exist_ok=True)
+    page = page or made_up(folder)
     wrong: list[str] = []
     for size in SIZES:
         for ground in ("light", "dark"):
             wrong += [f"{size}, {ground}: {one}" for one in look(page, folder, size, ground)]
-    print(f"wrote {', '.join(str(path) for path in sorted(folder.glob('*.png')))}")
+            print(f"wrote {folder / f'{size}-{ground}.png'}")
     if wrong:
         sys.exit("\n".join(wrong))
 
@@ -175,4 +196,4 @@ def main(page: Path, folder: Path) -> None:
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    main(Path(sys.argv[1]), Path(sys.argv[2] if len(sys.argv) > 2 else "look"))
+    main(*map(Path, sys.argv[1:]))

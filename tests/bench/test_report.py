@@ -183,7 +183,7 @@ def test_who_is_behind_is_called_behind() -> None:
     one = verdicts.verdict(board_of(*runs))
     assert one.standing == "behind"
     assert re.search(r"HVAdam is behind Adam by [\d.]+ perplexity \[[\d.]+, [\d.]+\]", one.sentence)
-    assert one.others == "Behind: Lion (it diverged)."
+    assert one.others == "Behind: Lion (diverged)."
 
 
 def test_an_empty_store_says_so(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 from hvadam import optimizers
@@ -35,7 +36,7 @@ _SOLID, _DASH, _DOT, _DASHDOT, _LONG = "solid", "7px,4px", "2px,3px", "7px,3px,2
 
 _LOOKS = {
     "sgd": ("SGD", _GREEN, _LONG),
-    "sgd_ema": ("SGD, averaged momentum", _GREEN, _DASHDOT),
+    "sgd_ema": ("SGD-EMA", _GREEN, _DASHDOT),
     "adam": ("Adam", _BLUE, _DASH),
     "adamw": ("AdamW", _GREY, _LONG),
     "rmsprop": ("RMSprop", _ORANGE, _DOT),
@@ -52,7 +53,7 @@ _LOOKS = {
     "lookaround": ("Lookaround", _GREY, _DASH),
     "lion": ("Lion", _ORANGE, _LONG),
     "muon": ("Muon", _OLIVE, _LONG),
-    "schedule_free_adamw": ("Schedule-free AdamW", _SKY, _DASH),
+    "schedule_free_adamw": ("Schedule-free", _SKY, _DASH),
     "hvadam": ("HVAdam", _RED, _SOLID),
     "hvadam0": ("HVAdam⁰", _RED, _DOT),
     "hvadam1": ("HVAdam¹", _RED, _DASHDOT),
@@ -66,6 +67,7 @@ def look(contender: str) -> Look:
     return Look(label, light, dark, dash, 3.4 if contender == OURS else 1.8)
 
 
+@cache  # the registry looks through its folder at every question
 def rank(contender: str) -> tuple[int, str]:
     """To sort by: HVAdam, then Adam, then the others in the order of the registry."""
     first = [OURS, REFERENCE, *optimizers.names()]

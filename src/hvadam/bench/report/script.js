@@ -6,6 +6,7 @@ const content = JSON.parse(document.getElementById("content").textContent);
 const hidden = new Set(Object.keys(content.looks).filter((name) => /^hvadam\d$/.test(name)));
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const coarse = matchMedia("(pointer: coarse), (max-width: 760px)");
+const bar = document.querySelector(".contenders");
 const charts = new Map(); // figure element -> {chart, x, zoom}
 
 // ---- Plotly
@@ -75,7 +76,8 @@ function curves(chart, by) {
       + "<br>step %{customdata[3]:,}, %{customdata[4]:.3~g} s, n = %{customdata[2]}<extra></extra>",
   }));
   const y = axis(chart.y, chart.log ? "log" : "linear");
-  if (chart.window) y.range = chart.log ? chart.window.map(Math.log10) : chart.window;
+  // A copy: Plotly writes where a reader zooms to into what it is given.
+  if (chart.window) y.range = chart.window.map(chart.log ? Math.log10 : Number);
   return { data: [...bands, ...lines], x: axis(by === "steps" ? "steps" : "seconds in training"), y };
 }
 
@@ -152,14 +154,14 @@ function press(button, pressed) {
 
 function tools(figure) {
   const state = charts.get(figure);
-  const bar = figure.querySelector(".tools");
+  const row = figure.querySelector(".tools");
   const add = (text, act, pressed) => {
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = text;
     if (pressed !== undefined) press(button, pressed);
     button.addEventListener("click", () => act(button));
-    bar.append(button);
+    row.append(button);
     return button;
   };
   if (state.chart.kind === "curves") {
@@ -210,7 +212,7 @@ function chips() {
   for (const chip of document.querySelectorAll("[data-contender]")) press(chip, !hidden.has(chip.dataset.contender));
 }
 
-document.querySelector(".contenders")?.addEventListener("click", (event) => {
+bar?.addEventListener("click", (event) => {
   const chip = event.target.closest("button");
   if (!chip) return;
   const { contender, show } = chip.dataset;
@@ -225,6 +227,13 @@ document.querySelector(".contenders")?.addEventListener("click", (event) => {
   redraw();
 });
 chips();
+
+// What a link leads to must not lie under the bar of contenders, however many rows that has.
+if (bar) {
+  new ResizeObserver(() => {
+    document.documentElement.style.scrollPaddingTop = `${bar.offsetHeight + 16}px`;
+  }).observe(bar);
+}
 
 // ---- The runs behind a cell
 

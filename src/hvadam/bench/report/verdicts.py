@@ -107,12 +107,12 @@ def _others(board: Board, reference: Entry) -> str:
         found, label = board.against(entry, reference), look(entry.contender).label
         if not found.settled:
             groups["Tie or unsettled"].append(label)
+        elif found.verdict == "worse":
+            lost = " (diverged)" if math.isinf(found.difference) else ""
+            groups["Behind"].append(label + lost)
         elif math.isinf(found.difference):
-            better = found.difference != board.metric.worst
-            place = "Ahead of Adam" if better else "Behind"
-            groups[place].append(f"{label} ({'Adam' if better else 'it'} diverged)")
+            groups["Ahead of Adam"].append(f"{label}, for Adam diverged")
         else:
-            place = "Ahead of Adam" if found.verdict == "better" else "Behind"
-            groups[place].append(f"{label} by {by(found, board.metric, units)}")
+            groups["Ahead of Adam"].append(f"{label} by {by(found, board.metric, units)}")
     told = [f"{place}: {', '.join(names)}." for place, names in groups.items() if names]
     return " ".join(told)
