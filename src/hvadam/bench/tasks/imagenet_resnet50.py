@@ -78,9 +78,9 @@ TASK = Task(
             "width": 8,
             "depths": [1, 1, 1, 1],
             "batch_size": 64,
-            "epochs": 4,
+            "epochs": 3,
             "warmup": 0.25,
-            "milestones": [2, 3],
+            "milestones": [1.5, 2.25],
             "weight_decay": 5e-4,
         },
         "paper": {
