@@ -102,4 +102,8 @@ def test_costs_are_those_on_record_where_there_are_any() -> None:
     costs = Costs([ran, lost])
     assert costs.of(config) == 8.0
     assert costs.of(replace(config, contender="sgd")) == 8.0
+    assert costs.of(replace(config, settings={"epochs": 1})) == 8.0
+    costs.learn(replace(ran, config=replace(config, settings={"epochs": 1}), train_seconds=1.0))
+    assert costs.of(replace(config, settings={"epochs": 1})) == 2.0
+    assert costs.of(config) == 8.0
     assert costs.of(replace(config, task="digits_cnn")) == guess

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hvadam.bench.config import RunConfig
 from hvadam.bench.records import Record
-from hvadam.bench.stats import median
+from hvadam.bench.stats import median, options_key
 
 # Of a run nothing like which is recorded, on one core.
 SECONDS = {"smoke": 2.0, "laptop": 40.0}
@@ -38,7 +38,8 @@ class Costs:
                 self._seconds.setdefault(key, []).append(seconds)
 
     def of(self, config: RunConfig) -> float:
-        """The median of the same contender's runs on the task, else of all on it, else a guess."""
+        """The median of the same contender's runs on the task as it is set, else of all on it so
+        set, else of all on it, else a guess."""
         for key in _keys(config):
             if key in self._seconds:
                 return median(self._seconds[key])
@@ -47,4 +48,5 @@ class Costs:
 
 def _keys(config: RunConfig) -> list[tuple[str, ...]]:
     task = (config.task, config.scale)
-    return [(*task, config.contender), task]
+    same = (*task, config.protocol, options_key(config.settings))
+    return [(*same, config.contender), same, task]

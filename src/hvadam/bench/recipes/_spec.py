@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hvadam.bench.config import RunConfig
 from hvadam.bench.costs import Costs
 from hvadam.bench.search import Study
 
@@ -39,7 +38,5 @@ class Recipe:
     def seconds(self, costs: Costs) -> float:
         """How long its runs take one after the other."""
         return sum(
-            arm.runs * costs.of(RunConfig(study.task, arm.entry.contender, study.scale))
-            for study in self.studies
-            for arm in study.arms()
+            arm.runs * costs.of(arm.final({})[0]) for study in self.studies for arm in study.arms()
         )
