@@ -27,7 +27,7 @@ from rich.progress import (
 from hvadam._version import __version__
 from hvadam.bench.valley import angle, figures, page, paths
 from hvadam.bench.valley.functions import FUNCTIONS, Array, Problem
-from hvadam.bench.valley.race import COMMON_LR, HUGE, PAPER_FOUR, TARGET
+from hvadam.bench.valley.race import COMMON_LR, HUGE, LAST, PAPER_FOUR, TARGET
 from hvadam.bench.valley.starts import ACROSS, ALONG, SAMPLE, TUNING
 from hvadam.bench.valley.study import LATE, Heat, Result, run_heats
 from hvadam.bench.valley.summary import summarize
@@ -35,7 +35,7 @@ from hvadam.optimizers import names
 
 __all__ = ["FUNCTIONS", "PAPER_FOUR", "Problem", "check_start", "compare", "draw_paths"]
 
-MANY_DIMENSIONS = 10  # in which the paper's four turn too, when everyone runs
+MANY_DIMENSIONS = 10  # of the angle study beside the plane, when everyone runs
 
 
 def compare(
@@ -49,7 +49,7 @@ def compare(
 
     Args:
         problems: To race on, all of one dimension. With f2 at its own angle comes the angle study.
-        contenders: Who races; if it is everyone, the paper's four turn in many dimensions too.
+        contenders: Who races; if it is everyone, the angle study is made in ten dimensions too.
         steps: The budget.
         out: A directory that holds ``results`` and ``docs/figures``. ``valley-runs`` in it keeps
             every run.
@@ -59,14 +59,10 @@ def compare(
     heats = [
         Heat(problem, name, "grid", steps, LATE * steps) for problem in problems for name in ordered
     ]
-    turning = {
-        problem.dimension: angle.plan(ordered, problem.dimension, steps)
-        for problem in problems
-        if problem == Problem.of("f2", None, problem.dimension)
-    }
-    if turning and ordered == names():
-        four = [name for name in ordered if name in PAPER_FOUR]
-        turning.setdefault(MANY_DIMENSIONS, angle.plan(four, MANY_DIMENSIONS, steps))
+    dimensions = {p.dimension for p in problems if p == Problem.of("f2", None, p.dimension)}
+    if dimensions and ordered == names():
+        dimensions.add(MANY_DIMENSIONS)
+    turning = {n: angle.plan(ordered, n, steps) for n in sorted(dimensions)}
     everything = heats + [heat for plan in turning.values() for heat in plan]
     found = dict(_run(everything, out / "valley-runs", console))
     results = {
@@ -176,6 +172,7 @@ def _context(steps: int) -> dict[str, Any]:
         "steps": steps,
         "horizon": LATE * steps,
         "target": TARGET,
+        "last": LAST,
         "common_lr": COMMON_LR,
         "grid": [ACROSS, ALONG],
         "sample": SAMPLE,

@@ -116,16 +116,19 @@ def draw_duels(results: Results) -> Figure:
 def _tables(tables: dict[str, dict[str, dict[str, float]]], title: str, cmap: str) -> Figure:
     """Contenders down, functions across, a panel for each regime."""
     first = next(iter(tables.values()))
-    labels, names = list(first), list(next(iter(first.values())))
+    labels = list(first)
+    names = list(dict.fromkeys(name for column in first.values() for name in column))
     figure = Figure(figsize=(7.0, 0.27 * len(names) + 1.5), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     for axes, (regime, columns) in zip(panels, tables.items(), strict=True):
-        shares = np.array([[columns[label][name] for label in labels] for name in names])
+        shares = np.array(
+            [[columns[label].get(name, np.nan) for label in labels] for name in names]
+        )
         axes.imshow(shares, cmap=cmap, vmin=0, vmax=1, aspect="auto")
         for (i, j), share in np.ndenumerate(shares):
             dark = share > 0.6 if cmap == "Blues" else abs(share - 0.5) > 0.3
             axes.text(
-                *(j, i, f"{100 * share:.0f}"),
+                *(j, i, "–" if np.isnan(share) else f"{100 * share:.0f}"),
                 **{"ha": "center", "va": "center", "fontsize": "small"},
                 color="white" if dark else "black",
             )

@@ -39,6 +39,8 @@ with the paper's learning rate for all ({lr:g}), and once with each optimizer's 
 - **Own best rate**: 1e-4, 3e-4, ..., 1e-1 for everyone, further where the best is at an end;
   chosen by the median loss after {steps} steps from {tuning} other starts, which are not reported
   on. It is not chosen for arriving early, so who is first with it is a by-product.
+- **The loss after so many steps** is the mean over the last {last}. With a constant rate a run ends
+  in a cycle around a kink, and a single loss would tell in which phase it was caught.
 - A tie is split. Losses below 1e-12 tie: those runs have arrived.
 - A run whose loss passes 1e9, or is no number, has *diverged*: it stops, counts as infinite, and is
   counted below.
@@ -51,11 +53,16 @@ _CAVEATS = """\
   mechanism; they do not rank optimizers for training.
 - Weight decay is 0 for all: it pulls to the origin, where f1, f2 and Fig. 3's function have their
   minimum. AdamW is then Adam but for its eps. **Fromage** cannot be freed of this: its steps are
-  proportional to the distance from the origin, so on those three functions it knows the answer.
+  proportional to the distance from the origin, so on those three functions it is told the answer,
+  and it is left out of the win rates among all.
 - A point is a vector, for which **Muon** is an AdamW by its own rule, and **Lookaround** without a
   model has one head, so it is SGD. **SWA** averages from three quarters of the budget on.
-- With a constant rate nobody converges at a kink: what ends lower there is also a matter of how
-  wide it swings and in which phase it is caught.
+- With a constant rate nobody converges at a kink: on f1, f2 and Fig. 3's function the loss at the
+  end is how far a run came, or how wide it swings. A first loss below the target there may be a
+  swing that happens to pass the minimum.
+- The own best rate is chosen on other starts than it is judged on. Where runs split into those that
+  arrive and those that do not, the median jumps between the two, and the choice may turn out worse
+  than the common rate.
 - The three levels `hvadam0` to `hvadam2` are the paper's ablation; `hvadam0` is Adam.
 """
 
@@ -93,6 +100,7 @@ def _intro(results: Results) -> str:
         across=results["grid"][0],
         along=results["grid"][1],
         tuning=results["tuning_starts"],
+        last=results["last"],
         formulas=formulas,
     )
 
@@ -157,7 +165,7 @@ def _side_claims(results: Results) -> str:
         )
     if f2 and "sgd_ema" in f2["racers"]:
         medians = {n: f2["contenders"][n]["common"]["loss"][1] for n in f2["racers"]}
-        told = ", ".join(f"{style_of(n).label} {_number(x)}" for n, x in medians.items())
+        told = ", ".join(f"{style_of(n).label} {_loss(x)}" for n, x in medians.items())
         lines.append(
             'On f2 it has them "very close to the loss of SGDM" and HVAdam "much lower": the '
             f"medians are {told}."
@@ -193,7 +201,7 @@ def _losses(results: Results) -> str:
         for name in function["racers"]:
             for regime, rate in REGIMES.items():
                 own = function["contenders"][name][regime]
-                low, median, high = map(_number, own["loss"])
+                low, median, high = map(_loss, own["loss"])
                 rows.append(
                     (
                         *(label, style_of(name).label, rate, f"{own['lr']:g}"),
@@ -235,7 +243,7 @@ def _angle(results: Results, dimension: str) -> str:
     for name in study:
         for regime, rate in REGIMES.items():
             medians = [row["loss"][1] for row in study[name][regime]]
-            rows.append((style_of(name).label, rate, *map(_number, medians), _ratio(medians)))
+            rows.append((style_of(name).label, rate, *map(_loss, medians), _ratio(medians)))
     explained = (
         "The starts turn with the valley, so a level line is what a method gets that treats all "
         "directions alike; what rises looks at one coordinate at a time. Median loss after "
@@ -260,7 +268,7 @@ def _angle_findings(study: dict[str, Any]) -> str:
             rival = min(others, key=lambda name: math.inf if at[name] is None else at[name])
             parts.append(
                 f"at {study['hvadam'][regime][end]['angle']:g}° HVAdam's median is "
-                f"{_number(at['hvadam'])}, the best of the paper's others {_number(at[rival])} "
+                f"{_loss(at['hvadam'])}, the best of the paper's others {_loss(at[rival])} "
                 f"({style_of(rival).label})"
             )
         lines.append(f"- **{rate}**: {'; '.join(parts)}.\n")
@@ -336,6 +344,10 @@ def _percent(share: float) -> str:
 
 def _number(x: float | None) -> str:
     return "none" if x is None else f"{x:.2g}" if abs(x) < 100 else f"{x:.0f}"
+
+
+def _loss(x: float | None) -> str:
+    return "diverged" if x is None else _number(x)
 
 
 def _ratio(medians: Sequence[float | None]) -> str:

@@ -23,6 +23,7 @@ from hvadam.optimizers import OptimizerSpec, create, get
 
 HUGE = 1e9  # a loss above it, or one that is not a number, ends a run as diverged
 TARGET = 1e-3
+LAST = 10  # steps over which the loss at the end is averaged
 COMMON_LR = 1e-3  # the paper's, for all
 PAPER_FOUR = ("sgd_ema", "adam", "adabelief", "hvadam")
 
@@ -40,7 +41,9 @@ class Outcome(NamedTuple):
     """How each start fared.
 
     Attributes:
-        loss: After the budget; infinite if diverged by then.
+        loss: After the budget, the mean over the last LAST steps: with a constant rate a run ends
+            in a cycle around a kink, and one loss of it would be a matter of its phase. Infinite
+            if diverged by then.
         late_loss: After the horizon, likewise.
         reached: The first step with a loss of at most TARGET, -1 if there was none.
         diverged: The step at which the run was ended, -1 if it never was.
@@ -76,14 +79,14 @@ def run(
     """
     reached = np.full(len(starts), -1)
     diverged = np.full(len(starts), -1)
-    at_budget = late = np.empty(0)
+    at_budget, late = np.zeros(len(starts)), np.zeros(len(starts))
     for t, (_, losses) in enumerate(walk(problem, contender, lr, starts, steps)):
         reached[(reached < 0) & (losses <= TARGET)] = t
         diverged[(diverged < 0) & np.isinf(losses)] = t
-        if t == steps:
-            at_budget = losses.copy()
+        for total, end in ((at_budget, steps), (late, horizon)):
+            if end - LAST < t <= end:
+                total += losses / min(LAST, end + 1)
         if t == horizon:
-            late = losses.copy()
             break
     return Outcome(at_budget, late, reached, diverged)
 

@@ -11,8 +11,8 @@ import numpy as np
 from hvadam.bench.valley.functions import Array, Fan, Problem
 
 ACROSS, ALONG = 20, 22  # cells of the grid
-SAMPLE = 64  # starts of the angle study
-TUNING = 48  # starts on which learning rates are chosen
+SAMPLE = 128  # starts of the angle study
+TUNING = 128  # starts on which learning rates are chosen
 
 _SEEDS = {"grid": 0, "sample": 1, "tuning": 2}
 

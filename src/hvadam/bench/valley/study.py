@@ -161,6 +161,7 @@ class _Run:
             "hvadam": __version__,
             "torch": torch.__version__,
             "options": options,
+            "last": race.LAST,
             "starts": crc32(self._starts.tobytes()),
         }
         return json.loads(json.dumps({**asdict(self), **made_with}))

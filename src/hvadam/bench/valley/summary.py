@@ -18,6 +18,9 @@ CRITERIA = ("lowest", "late", "first")
 TIE, NOBODY = "=", "-"
 _SAME = 1e-9  # relative: closer than this is rounding
 _ARRIVED = 1e-12  # losses below it are equal
+# Steps of Fromage are as long as a share of the distance from the origin, so where that is the
+# minimum it is told the answer. It runs, but is left out of who wins among all.
+_KNOWS_THE_ORIGIN = "fromage"
 
 Racers = dict[str, Array]  # contender -> a value per start
 
@@ -29,6 +32,7 @@ def summarize(results: Sequence[Result]) -> dict[str, Any]:
     names = list(by_name)
     four = [name for name in PAPER_FOUR if name in by_name]
     main = four if len(four) == len(PAPER_FOUR) else names
+    told = () if problem.minimiser.any() else (_KNOWS_THE_ORIGIN,)
     summary: dict[str, Any] = {
         "angle": problem.angle,
         "dimension": problem.dimension,
@@ -56,7 +60,8 @@ def summarize(results: Sequence[Result]) -> dict[str, Any]:
                 for a in main
             }
             if len(names) > len(main):
-                summary["wins_of_all"][key] = shares(values)
+                fair = {name: values[name] for name in names if name not in told}
+                summary["wins_of_all"][key] = shares(fair)
             if problem.dimension == 2:
                 summary["map"][key] = winners(racers)
     return summary
