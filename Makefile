@@ -19,6 +19,9 @@ theory: .venv/installed  ## measure the paper's theorems beside their bounds; so
 speed: .venv/peers  ## time a step of HVAdam beside Adam and AdaBelief; on a quiet machine, minutes
 	$(PY) -m hvadam.bench.cli speed
 
+look: .venv/installed  ## pictures of the report in Chromium, wide and narrow, light and dark
+	PYTHONPATH=tests $(PY) tests/bench/look.py look
+
 test: check  ## lint, type-check, run the fast tests
 
 check: lint types
@@ -52,4 +55,4 @@ types: .venv/installed
 	@touch .venv/peers
 
 clean:  ## remove what the commands made
-	rm -rf .venv build dist demo runs speed-results theory-results valley-results valley-runs .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist demo look runs speed-results theory-results valley-results valley-runs .pytest_cache .ruff_cache .hypothesis

@@ -208,7 +208,7 @@ def test_same_seed_same_bits_and_another_seed_others(tmp_path: Path) -> None:
     assert essence(one) == essence(two)
     other = run(RunConfig("digits_cnn", "hvadam", scale="smoke", seed=1), Store(tmp_path))
     assert essence(other) != essence(one)
-    assert one.curve[-1].valid["accuracy"] > 0.7
+    assert one.curve[-1].valid["accuracy"] > 70
     assert set(one.curve[-1].diagnostics["model"]) == {"hidden_gain", "alignment", "restarts"}
 
 
@@ -557,7 +557,7 @@ def test_run_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture
         options={"lr": 0.01, "betas": [0.8, 0.99]},
         settings={"epochs": 1},
     )
-    assert ": done; accuracy 0." in said
+    assert ": done; accuracy " in said
     assert where == f"recorded: {Store(store).path(record.config)}"
     assert main(command) == 0
     assert capsys.readouterr().out.splitlines()[1].startswith("already recorded: ")

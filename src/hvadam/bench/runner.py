@@ -7,7 +7,7 @@ Example:
     >>> config = RunConfig("digits_mlp", "adam", scale="smoke", options={"lr": 1e-3})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     record = run(config, Store(Path(folder)))
-    >>> record.status, len(record.curve), record.curve[-1].valid["accuracy"] > 0.5
+    >>> record.status, len(record.curve), record.curve[-1].valid["accuracy"] > 50
     ('done', 11, True)
 """
 

@@ -13,8 +13,8 @@ MINUS = "−"
 class Units:
     """How values of one metric on one board are written, given those of each contender.
 
-    The spread over seeds decides how many decimals they have. Accuracies, which are shares, are
-    written as percentages.
+    The spread over seeds decides how many decimals they have. Accuracies are percentages; those
+    that are given as shares are made so.
 
     Example:
         >>> units = Units(stats.Metric("accuracy", "max"), [[0.91, 0.93], [0.914]])
@@ -24,11 +24,12 @@ class Units:
 
     def __init__(self, metric: stats.Metric, groups: Iterable[Iterable[float]]) -> None:
         finite = [[value for value in group if math.isfinite(value)] for group in groups]
-        share = metric.name.endswith("accuracy") and all(0 <= v <= 1 for g in finite for v in g)
-        self.factor = 100 if share else 1
+        percent = metric.name.endswith("accuracy")
+        shares = percent and all(0 <= v <= 1 for g in finite for v in g)
+        self.factor = 100 if shares else 1
         name = metric.name.replace("_", " ")
-        self.name = f"{name}, %" if share else name
-        self.unit = " points" if share else f" {name}"
+        self.name = f"{name}, %" if percent else name
+        self.unit = " points" if percent else f" {name}"
         self.decimals = _decimals([[value * self.factor for value in group] for group in finite])
 
     def value(self, value: float) -> str:

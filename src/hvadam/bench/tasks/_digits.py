@@ -57,7 +57,7 @@ class DigitsProblem(Problem):
     def evaluate(self, split: Split) -> dict[str, float]:
         images = self.parts[split]
         return {
-            "accuracy": digits.accuracy(self.network, images),
+            "accuracy": 100 * digits.accuracy(self.network, images),
             "loss": digits.mean_loss(self.network, images),
         }
 
