@@ -114,7 +114,7 @@ def test_compiles_without_warnings(compiler: str, openmp: bool, tmp_path: Path) 
     if shutil.which(compiler) is None:
         pytest.skip(f"needs {compiler}")
     threads = ["-fopenmp"] if openmp else ["-Wno-unknown-pragmas", "-Wno-unused-parameter"]
-    command = [compiler, *FLAGS, *threads, "-O3", "-Wall", "-Wextra", "-Werror", "-c"]
+    command = [compiler, *FLAGS, "-O3", "-Wall", "-Wextra", "-Werror", *threads, "-c"]
     done = subprocess.run(
         [*command, str(SOURCES / "native.c"), "-o", "native.o"],
         cwd=tmp_path,
@@ -213,6 +213,34 @@ def test_the_same_bits_with_and_without_avx512(
     wide = after_training(dtype, state_dtype=state_dtype)
     select(1)
     assert_same(wide, after_training(dtype, state_dtype=state_dtype))
+
+
+# Dots in lanes of float: where they would not do, they are not used
+
+
+@pytest.mark.parametrize("scale", [1e-22, 1.0, 2.5e18], ids=str)
+@pytest.mark.parametrize("hidden_step", STEPS)
+def test_dots_of_large_tensors_keep_their_range(hidden_step: Any, scale: float) -> None:
+    """Squares below and above what a float can hold."""
+    p = parameter(5003)
+    optimizer = HVAdam([p], kernel="native", hidden_step=hidden_step, betas=(0.7, 0.9))
+    for step in range(4):
+        set_grads([p], step)
+        assert p.grad is not None
+        p.grad *= scale
+        judged_step(optimizer)
+    assert optimizer.diagnostics()["global"]["alignment"] > 0.1
+
+
+def test_parallel_vectors_are_seen_as_such() -> None:
+    """Gradients that only shrink leave v at 0, and of its square no rounding may remain."""
+    p = parameter(4 * 1024)
+    optimizer = HVAdam([p], kernel="native", restart_threshold=0.0)
+    trend = torch.randn(p.shape, generator=torch.Generator().manual_seed(0))
+    for step in range(2):
+        p.grad = 0.5**step * trend
+        judged_step(optimizer)
+    assert optimizer.diagnostics()["global"]["alignment"] < 1e-6
 
 
 # Low-bit state, held to the readable kernel

@@ -11,9 +11,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <stdlib.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 #if defined(_WIN32)
 #define EXPORT __declspec(dllexport)

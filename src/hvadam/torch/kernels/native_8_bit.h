@@ -34,8 +34,9 @@ INLINE FOR(float8_t) FOR(from_bytes)(const uint8_t *from, int has_sign)
 INLINE void FOR(to_bytes)(const FOR(float8_t) q[4], int has_sign, uint8_t *to)
 {
 #if HAS_AVX2
-    __m256i low = _mm256_packs_epi32(_mm256_cvtps_epi32((__m256)q[0]), _mm256_cvtps_epi32((__m256)q[1]));
-    __m256i high = _mm256_packs_epi32(_mm256_cvtps_epi32((__m256)q[2]), _mm256_cvtps_epi32((__m256)q[3]));
+    __m256i x[4];
+    for (int k = 0; k < 4; k++) x[k] = _mm256_cvtps_epi32((__m256)q[k]);
+    __m256i low = _mm256_packs_epi32(x[0], x[1]), high = _mm256_packs_epi32(x[2], x[3]);
     __m256i bytes = has_sign ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7); /* packing goes by halves */
     _mm256_storeu_si256((__m256i *)to, _mm256_permutevar8x32_epi32(bytes, order));
@@ -105,13 +106,14 @@ INLINE void FOR(round_block)(float *x, const uint32_t *random, float scale, int 
     for (int i = 0; i < STATE_BLOCK; i += 32) {
         FOR(float8_t) q[4];
         for (int k = 0; k < 4; k++) {
-            FOR(float8_t) exact = FOR(take)(x + i + 8 * k), part = exact * inverse, least = zero - top;
+            FOR(float8_t) exact = FOR(take)(x + i + 8 * k), part = exact * inverse;
+            FOR(float8_t) least = zero - top;
             FOR(bits8_t) bits;
             memcpy(&bits, random + i + 8 * k, sizeof bits);
             bits = has_sign ? bits & 0xffffu : bits >> 16;
             FOR(float8_t) chance = __builtin_convertvector((FOR(int8_lanes_t))bits, FOR(float8_t));
             if (!has_sign)
-                least = (FOR(float8_t))((FOR(int8_lanes_t))(part > zero) & (FOR(int8_lanes_t))(zero + 1.0f));
+                least = (FOR(float8_t))((part > zero) & (FOR(int8_lanes_t))(zero + 1.0f));
             q[k] = FOR(whole_within)(FOR(float_fma)(chance, unit, part), least, top);
             FOR(float8_t) back = q[k] * scale;
             if (!finite) {
@@ -234,9 +236,11 @@ static void FOR(second_block)(const row_t *row, int64_t at, int64_t n, float *th
     FOR(block_t) b;
     FOR(open_block)(row, at, n, &b);
     FOR(move_block)(row, at, n, key, own.inv1, &own, &b);
-    for (int i = 0; i < STATE_BLOCK; i += 8)
-        FOR(put)(theta + i, FOR(float_exact)(FOR(take)(theta + i), FOR(take)(b.m + i) * own.inv1,
-                                             FOR(take)(b.v + i), FOR(take)(b.root + i), &own, own.flags));
+    for (int i = 0; i < STATE_BLOCK; i += 8) {
+        FOR(float8_t) m_hat = FOR(take)(b.m + i) * own.inv1, v = FOR(take)(b.v + i);
+        FOR(put)(theta + i, FOR(float_exact)(FOR(take)(theta + i), m_hat, v,
+                                             FOR(take)(b.root + i), &own, own.flags));
+    }
 }
 
 /* ---- the passes ---- */
@@ -250,7 +254,8 @@ static void FOR(i8_first)(const row_t *row, const group_t *o, int64_t at, int64_
     int64_t i = 0;
     for (; i + STATE_BLOCK <= n; i += STATE_BLOCK)
         FOR(first_block)
-        (row, at + i, STATE_BLOCK, theta + i, g + i, key, key_before, c, &blocks[i / STATE_BLOCK], sums);
+        (row, at + i, STATE_BLOCK, theta + i, g + i, key, key_before, c, &blocks[i / STATE_BLOCK],
+         sums);
     if (i < n) {
         float rest[2][STATE_BLOCK] = {{0}};
         size_t size = (size_t)(n - i) * sizeof(float);

@@ -1,8 +1,6 @@
-/* The passes over bfloat16 state: decode, compute, round, and go on with what is kept. The rules are
- * those of storage.py.
+/* The passes over bfloat16 state: decode, compute, round, and go on with what is kept. The rules
+ * are those of storage.py. Sixteen elements at a time, as two vectors.
  */
-
-
 
 typedef uint32_t FOR(bits8_t) __attribute__((vector_size(32)));
 
@@ -74,8 +72,8 @@ INLINE void FOR(hash_pair)(uint32_t first, FOR(bits8_t) bits[2])
 }
 
 /* Round x up with the probability that its lower 16 bits are worth, by the lower or the upper half
- * of the random bits; keep it, and put back what is kept. Infinity has no lower bits, and neither has
- * a NaN that comes of bfloat16 state or went through `plain`: nothing carries over into its sign. */
+ * of the random bits; keep it, and put back what is kept. Infinity has no lower bits, and neither
+ * has a NaN that comes of bfloat16 state or went through `plain`: no carry reaches its sign. */
 INLINE void FOR(keep_bf16)(FOR(float8_t) x[2], const FOR(bits8_t) random[2], int upper,
                            uint16_t *to)
 {
@@ -95,8 +93,8 @@ INLINE void FOR(keep_bf16)(FOR(float8_t) x[2], const FOR(bits8_t) random[2], int
 
 /* ---- the first pass: short loops over a part in the first-level cache ----
  *
- * One long loop would be slower: its chain of operations, a division and three roundings long, fills
- * the processor's registers before the next elements' can begin.
+ * One long loop would be slower: its chain of operations, a division and three roundings long,
+ * fills the processor's registers before that of the next elements can begin.
  */
 
 typedef struct {

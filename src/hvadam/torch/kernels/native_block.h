@@ -50,16 +50,20 @@ INLINE FOR(double4_t) FOR(double_fma)(FOR(double4_t) a, FOR(double4_t) b, FOR(do
 #endif
 }
 
-/* The sums of the lanes over n elements. Returns whether they can be trusted: what squares lost to
- * the range of float is nothing beside them, and there are enough roundings to cancel. Not so in a
- * vector of few elements, where a cosine of 0 is the rule: its square would be off by a rounding. */
+/* The sums of the lanes over n elements. Returns whether they can be trusted:
+ * - n elements are enough for roundings to cancel;
+ * - what squares lost to the range of float is nothing beside them;
+ * - v and m_hat are not parallel. The cosine follows from the foot of the perpendicular on their
+ *   line, |v|^2 - <d,v>^2 / |d|^2, of which nothing but roundings would be left. If all of a vector
+ *   is like that, so is every part of it, so each can be asked by itself. */
 INLINE int FOR(float_fold)(const FOR(float8_t) sums[4], int64_t n, double dots[4])
 {
     for (int k = 0; k < 4; k++) {
         dots[k] = 0;
         for (int lane = 0; lane < 8; lane++) dots[k] += sums[k][lane];
     }
-    return n == SUB && IN_RANGE(dots[0]) && IN_RANGE(dots[2]) && IN_RANGE(dots[3]);
+    if (n < SUB || !IN_RANGE(dots[0]) || !IN_RANGE(dots[2]) || !IN_RANGE(dots[3])) return 0;
+    return dots[3] - dots[1] * dots[1] / dots[0] > 1e-2 * fmin(dots[2], dots[3]);
 }
 
 INLINE int FOR(double_fold)(const FOR(double4_t) sums[4], int64_t n, double dots[4])
