@@ -97,7 +97,7 @@ def test_a_resumed_run_is_held_against_its_rivals_from_where_it_was() -> None:
 
 def test_a_pruned_run_says_so(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    rivals = tuple(curve_of(made_record(curve=curve(1.0))) for _ in range(3))
+    rivals = tuple(curve_of(made_record(curve=curve(100.0))) for _ in range(3))
     hopeless = job(lr=1e-9)._replace(pruner="median", rivals=rivals)
     assert perform(hopeless, store).kind == "over"
     [record] = store
