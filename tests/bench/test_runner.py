@@ -145,6 +145,16 @@ class Killer(Watcher):
             raise KilledError
 
 
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """As many as a run has: sums are added up in another order with more."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("one_thread")
 def test_runs_as_a_loop_written_by_hand(toys: Builder, store: Store) -> None:
     record = run(config(options={"lr": 0.01}), store)
 
