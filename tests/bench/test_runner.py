@@ -414,6 +414,7 @@ def test_a_full_disk_keeps_the_last_checkpoint(
 
 
 def test_an_interrupt_saves_and_passes_through(toys: Builder, tmp_path: Path) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
     whole = run(config(), Store(tmp_path / "whole"))
     store = Store(tmp_path / "interrupted")
 

@@ -39,7 +39,7 @@ def decide(
         **options,
     }
     scalars, dots = np.asarray(scalars, dtype=np.float64), np.asarray(dots, dtype=np.float64)
-    with np.errstate(all="raise"):
+    with np.errstate(all="raise", under="ignore"):  # what is too small to count may vanish
         mix, gain, after = advance(np, scalars, dots, **given_options)
     for ours, theirs in zip(
         (mix, gain, after),
