@@ -1,8 +1,11 @@
 /* The passes over 8-bit state, a block of STATE_BLOCK elements with its scales at a time: decode,
  * compute, find the scale, round, and go on with what is kept. The rules are those of storage.py.
  *
- * Loops run over whole blocks in the first-level cache; a tensor's last one is padded with zeros.
+ * Loops run over whole blocks in the first-level cache; a tensor's last one is padded with zeros,
+ * to the next multiple of 32.
  */
+
+INLINE int FOR(padded_size)(int64_t n) { return (int)(n + 31) / 32 * 32; }
 
 typedef int32_t FOR(int8_lanes_t) __attribute__((vector_size(32)));
 
@@ -67,27 +70,28 @@ INLINE void FOR(decode)(const char *from, int64_t n, float scale, int has_sign, 
 {
     uint8_t padded[STATE_BLOCK], nan = has_sign ? 128 : 255, nans = 0;
     const uint8_t *bytes = (const uint8_t *)from;
-    if (n < STATE_BLOCK) {
-        memset(padded, 0, sizeof padded);
+    const int size = FOR(padded_size)(n);
+    if (n < size) {
+        memset(padded, 0, (size_t)size);
         bytes = memcpy(padded, from, (size_t)n);
     }
-    for (int i = 0; i < STATE_BLOCK; i++) nans |= bytes[i] == nan;
-    for (int i = 0; i < STATE_BLOCK; i += 8)
+    for (int i = 0; i < size; i++) nans |= bytes[i] == nan;
+    for (int i = 0; i < size; i += 8)
         FOR(put)(x + i, FOR(from_bytes)(bytes + i, has_sign) * scale);
-    for (int i = 0; nans && i < STATE_BLOCK; i++) x[i] = bytes[i] == nan ? NAN : x[i];
+    for (int i = 0; nans && i < size; i++) x[i] = bytes[i] == nan ? NAN : x[i];
 }
 
 /* The scale of a block by its largest finite magnitude; whether all are finite. */
-INLINE float FOR(scale_of)(const float *x, float top, int *finite)
+INLINE float FOR(scale_of)(const float *x, int size, float top, int *finite)
 {
     int32_t largest = 0; /* floats without a sign are ordered like their bits */
-    for (int i = 0; i < STATE_BLOCK; i++) {
+    for (int i = 0; i < size; i++) {
         int32_t magnitude = (int32_t)(float_to_bits(x[i]) & 0x7fffffffu);
         largest = magnitude > largest ? magnitude : largest;
     }
     *finite = largest < INFINITE;
     if (!*finite) largest = 0;
-    for (int i = 0; !*finite && i < STATE_BLOCK; i++) {
+    for (int i = 0; !*finite && i < size; i++) {
         int32_t magnitude = (int32_t)(float_to_bits(x[i]) & 0x7fffffffu);
         if (magnitude < INFINITE && magnitude > largest) largest = magnitude;
     }
@@ -98,12 +102,12 @@ INLINE float FOR(scale_of)(const float *x, float top, int *finite)
 
 /* Round a block by 16 random bits each, keep it, and put back what is kept. Numbers without a sign
  * stay above zero, or the step would divide by eps alone. */
-INLINE void FOR(round_block)(float *x, const uint32_t *random, float scale, int has_sign,
+INLINE void FOR(round_block)(float *x, int size, const uint32_t *random, float scale, int has_sign,
                              int finite, uint8_t *kept)
 {
     const float top = has_sign ? 127.0f : 254.0f;
     const FOR(float8_t) zero = {0}, inverse = zero + 1.0f / scale, unit = zero + 0x1p-16f;
-    for (int i = 0; i < STATE_BLOCK; i += 32) {
+    for (int i = 0; i < size; i += 32) {
         FOR(float8_t) q[4];
         for (int k = 0; k < 4; k++) {
             FOR(float8_t) exact = FOR(take)(x + i + 8 * k), part = exact * inverse;
@@ -132,12 +136,13 @@ INLINE void FOR(encode)(float *x, const uint32_t *random, int has_sign, int64_t 
                         float *scale)
 {
     uint8_t kept[STATE_BLOCK];
+    const int size = FOR(padded_size)(n);
     int finite;
-    *scale = FOR(scale_of)(x, has_sign ? 127.0f : 254.0f, &finite);
+    *scale = FOR(scale_of)(x, size, has_sign ? 127.0f : 254.0f, &finite);
     if (finite)
-        FOR(round_block)(x, random, *scale, has_sign, 1, kept);
+        FOR(round_block)(x, size, random, *scale, has_sign, 1, kept);
     else
-        FOR(round_block)(x, random, *scale, has_sign, 0, kept);
+        FOR(round_block)(x, size, random, *scale, has_sign, 0, kept);
     memcpy(to, kept, (size_t)n);
 }
 
@@ -156,9 +161,9 @@ static void FOR(open_block)(const row_t *row, int64_t at, int64_t n, FOR(block_t
     FOR(decode)(row->s + at, n, row->s_scales[block], 0, b->root);
 }
 
-static void FOR(hash_block)(uint32_t first, FOR(block_t) *b)
+INLINE void FOR(hash_block)(uint32_t first, uint32_t size, FOR(block_t) *b)
 {
-    for (uint32_t i = 0; i < STATE_BLOCK; i++) b->random[i] = mix(first + i);
+    for (uint32_t i = 0; i < size; i++) b->random[i] = mix(first + i);
 }
 
 /* Move v, and keep it. */
@@ -166,18 +171,19 @@ static void FOR(move_block)(const row_t *row, int64_t at, int64_t n, uint32_t ke
                             FOR(float8_t) inv1, const FOR(float_constants_t) *c, FOR(block_t) *b)
 {
     const FOR(float_constants_t) own = *c;
-    for (int i = 0; i < STATE_BLOCK; i += 8)
+    const int size = FOR(padded_size)(n);
+    for (int i = 0; i < size; i += 8)
         FOR(put)(b->v + i, FOR(float_moved)(FOR(take)(b->v + i), FOR(take)(b->m + i) * inv1, &own));
-    FOR(hash_block)(key + (uint32_t)at, b);
+    FOR(hash_block)(key + (uint32_t)at, (uint32_t)size, b);
     FOR(encode)(b->v, b->random, 1, n, row->v + at, &row->v_scales[at / STATE_BLOCK]);
 }
 
 /* m and s from g, and theta after what was pending. */
-INLINE void FOR(average_block)(float *theta, const float *g, const FOR(float_constants_t) *c,
-                               int flags, FOR(block_t) *b)
+INLINE void FOR(average_block)(int size, float *theta, const float *g,
+                               const FOR(float_constants_t) *c, int flags, FOR(block_t) *b)
 {
     const FOR(float_constants_t) own = *c;
-    for (int i = 0; i < STATE_BLOCK; i += 8) {
+    for (int i = 0; i < size; i += 8) {
         FOR(float8_t) x = FOR(take)(g + i), m = FOR(take)(b->m + i), v = FOR(take)(b->v + i);
         FOR(float8_t) root = FOR(take)(b->root + i), s = root * root, theta_ = {0};
         if (flags & (COUPLED | LATE)) theta_ = FOR(take)(theta + i);
@@ -192,13 +198,13 @@ INLINE void FOR(average_block)(float *theta, const float *g, const FOR(float_con
 }
 
 /* The dots, and for the late step theta after the adaptive step. */
-INLINE void FOR(finish_block)(float *theta, const FOR(float_constants_t) *c, int flags,
+INLINE void FOR(finish_block)(int size, float *theta, const FOR(float_constants_t) *c, int flags,
                               const FOR(block_t) *b, FOR(float8_t) sums[4])
 {
     const FOR(float_constants_t) own = *c;
     FOR(float8_t) lanes[4];
     memcpy(lanes, sums, sizeof lanes);
-    for (int i = 0; i < STATE_BLOCK; i += 8) {
+    for (int i = 0; i < size; i += 8) {
         FOR(float8_t) m_hat = FOR(take)(b->m + i) * own.inv1;
         FOR(float_dot)(m_hat, FOR(take)(b->v + i), lanes);
         if (flags & LATE)
@@ -213,30 +219,32 @@ static void FOR(first_block)(const row_t *row, int64_t at, int64_t n, float *the
                              FOR(block_t) *b, FOR(float8_t) sums[4])
 {
     const int64_t block = at / STATE_BLOCK;
+    const int size = FOR(padded_size)(n);
     FOR(open_block)(row, at, n, b);
     if (c->flags & LATE) FOR(move_block)(row, at, n, key_before, c->inv1_before, c, b);
     if (c->flags == 0)
-        FOR(average_block)(theta, g, c, 0, b);
+        FOR(average_block)(size, theta, g, c, 0, b);
     else
-        FOR(average_block)(theta, g, c, c->flags, b);
-    memset(b->root + n, 0, (size_t)(STATE_BLOCK - n) * sizeof *b->root); /* not to count below */
-    FOR(hash_block)(key + (uint32_t)at, b);
+        FOR(average_block)(size, theta, g, c, c->flags, b);
+    memset(b->root + n, 0, (size_t)(size - n) * sizeof *b->root); /* not to count below */
+    FOR(hash_block)(key + (uint32_t)at, (uint32_t)size, b);
     FOR(encode)(b->m, b->random, 1, n, row->m + at, &row->m_scales[block]);
     FOR(encode)(b->root, b->random, 0, n, row->s + at, &row->s_scales[block]);
     if (c->flags == 0)
-        FOR(finish_block)(theta, c, 0, b, sums);
+        FOR(finish_block)(size, theta, c, 0, b, sums);
     else
-        FOR(finish_block)(theta, c, c->flags, b, sums);
+        FOR(finish_block)(size, theta, c, c->flags, b, sums);
 }
 
 static void FOR(second_block)(const row_t *row, int64_t at, int64_t n, float *theta, uint32_t key,
                               const FOR(float_constants_t) *c)
 {
     const FOR(float_constants_t) own = *c;
+    const int size = FOR(padded_size)(n);
     FOR(block_t) b;
     FOR(open_block)(row, at, n, &b);
     FOR(move_block)(row, at, n, key, own.inv1, &own, &b);
-    for (int i = 0; i < STATE_BLOCK; i += 8) {
+    for (int i = 0; i < size; i += 8) {
         FOR(float8_t) m_hat = FOR(take)(b.m + i) * own.inv1, v = FOR(take)(b.v + i);
         FOR(put)(theta + i, FOR(float_exact)(FOR(take)(theta + i), m_hat, v,
                                              FOR(take)(b.root + i), &own, own.flags));
