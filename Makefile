@@ -10,8 +10,8 @@ help:  ## list the commands
 demo: .venv/installed  ## race in the valley, tune and train six optimizers on three tasks, write a report
 	$(PY) -m hvadam.bench.cli demo
 
-valley: .venv/installed  ## race all contenders on the paper's toy functions; about an hour, resumes
-	$(PY) -m hvadam.bench.cli valley --all --out .
+valley: .venv/installed  ## race the paper's four on its toy functions, write the page; minutes
+	$(PY) -m hvadam.bench.cli valley --out .
 
 theory: .venv/installed  ## measure the paper's theorems beside their bounds; some minutes
 	$(PY) -m hvadam.bench.cli theory --out .
