@@ -112,8 +112,8 @@ def launch(task: Callable[..., Any], world_size: int, *args: Any) -> list[int | 
         ]
         for rank in ranks:
             rank.start()
-        while any(rank.is_alive() for rank in ranks):
-            multiprocessing.connection.wait([rank.sentinel for rank in ranks if rank.is_alive()])
+        while alive := [rank for rank in ranks if rank.is_alive()]:
+            multiprocessing.connection.wait([rank.sentinel for rank in alive])
             if any(rank.exitcode for rank in ranks):
                 for rank in ranks:
                     rank.kill()
