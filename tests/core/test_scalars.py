@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -178,6 +178,7 @@ vectors = arrays(np.float64, 4, elements=st.floats(-1e6, 1e6, allow_subnormal=Fa
 
 
 @given(v=vectors, m_hat=vectors)
+@example(v=np.full(4, 1.7e-157), m_hat=np.full(4, 1.7e-157))
 def test_geometry_of_the_projection(v: np.ndarray, m_hat: np.ndarray) -> None:
     """The new v is orthogonal to v - m̂ and no longer than either; the cosine lies in [0, 1]."""
     mix, _, after = decide(row(steps_since_restart=1), dots_of(v, m_hat), threshold=0.0)

@@ -162,6 +162,7 @@ def _project(xp: Any, dots: Any, rounding: Any) -> tuple[Any, Any]:
     dm = dv - dd
     foot = xp.where(vv < mm, vv - dv * (dv / dd), mm - dm * (dm / dd))
     nonzero = (mm > 0) & (vv > 0)
-    squared = xp.clip(foot / xp.where(nonzero, mm, one), 0.0, 1.0)
+    # Limited before it is divided: next to a tiny m_hat the quotient itself would overflow.
+    squared = xp.clip(foot, zero, mm) / xp.where(nonzero, mm, one)
     cosine = xp.where(equal, one, xp.sqrt(squared))
     return k, xp.where(nonzero, cosine, zero)
