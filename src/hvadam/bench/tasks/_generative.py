@@ -7,8 +7,8 @@ measure itself, by bootstrap over the samples. "diversity" is the samples' mean 
 sample to sample, relative to that of real images: near 0 they are all the same.
 
 Every tenth training image is held out for validation, the same ones in every run, and the test is
-against the test images. Under protocol "inherited" nothing is held out, and both are against the
-training images, with each image stretched from its darkest to its brightest value, as published.
+against the test images. Under protocol "inherited" nothing is held out, and validation is against
+the test images too, or against what a subclass says was published.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from PIL import Image
 from torch import Tensor
 
 from hvadam.bench import features
+from hvadam.bench.data.images import Images
 from hvadam.bench.frechet import Moments, distance, noise
 from hvadam.bench.tasks._images import first, seeded_generator
 from hvadam.bench.tasks._spec import Problem, Split
@@ -35,7 +36,9 @@ _GRID = 8  # samples along a side of the picture
 class Pictures:
     """Images by number, in [-1, 1] at the networks' size."""
 
-    def __init__(self, pixels: Tensor, size: int) -> None:
+    def __init__(self, images: Images, size: int) -> None:
+        pixels = torch.tensor(images.pixels)
+        self.labels = torch.tensor(images.labels).long()
         # Shrunk once, but enlarged when asked for: whichever takes less memory.
         self.pixels = features.resized(pixels, size) if size < pixels.shape[2] else pixels
         self.size = size
@@ -55,11 +58,15 @@ class GenerativeProblem(Problem):
     """Data and measures; subclasses have the networks, the losses and `sample`.
 
     Args:
-        settings: "data", "train_images", "size", "batch_size", "epochs", "samples" and "features"
-            are read.
+        settings: "data", "train_images", "size", "batch_size", "samples" and "features" are read.
         seed: The run's.
         protocol: "standard" or "inherited".
+
+    Attributes:
+        stretch: Whether images are measured from each one's darkest to its brightest value.
     """
+
+    stretch = False
 
     def __init__(self, settings: Mapping[str, Any], seed: int, protocol: str) -> None:
         self.seed = seed
@@ -68,29 +75,31 @@ class GenerativeProblem(Problem):
         self.samples: int = settings["samples"]
         name = settings["data"]
         data = first(name, features.images(name), settings["train_images"], None)
-        train = Pictures(torch.tensor(data.train.pixels), settings["size"])
-        test = Pictures(torch.tensor(data.test.pixels), settings["size"])
+        train = Pictures(data.train, settings["size"])
+        test = Pictures(data.test, settings["size"]), torch.arange(len(data.test))
         every = torch.arange(len(data.train))
         held = torch.full_like(every, not self.inherited, dtype=torch.bool) & (every % 10 == 9)
-        real = train, every
         self.channels: int = train.pixels.shape[1]
         self.parts: dict[Split, tuple[Pictures, Tensor]] = {
             "train": (train, every[~held]),
-            "valid": real if self.inherited else (train, every[held]),
-            "test": real if self.inherited else (test, torch.arange(len(data.test))),
+            "valid": test if self.inherited else (train, every[held]),
+            "test": test,
         }
         self.batches = math.ceil(len(self.parts["train"][1]) / self.batch_size)
-        self.steps = settings["epochs"] * self.batches
         self.is_fid = settings["features"] == "inception"
         self.features = features.inception() if self.is_fid else features.small(name)
         self._references: dict[Split, Reference] = {}
 
+    def chosen(self, step: int) -> Tensor:
+        """The numbers of a step's real images."""
+        epoch, place = divmod(step, self.batches)
+        indices = self.parts["train"][1]
+        order = _order(self.seed, epoch, len(indices))
+        return indices[order[place * self.batch_size : (place + 1) * self.batch_size]]
+
     def real(self, step: int) -> Tensor:
         """The real images of a step."""
-        epoch, place = divmod(step, self.batches)
-        pictures, indices = self.parts["train"]
-        order = _order(self.seed, epoch, len(indices))
-        return pictures(indices[order[place * self.batch_size : (place + 1) * self.batch_size]])
+        return self.parts["train"][0](self.chosen(step))
 
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
         """New images in [-1, 1], in eval mode."""
@@ -122,7 +131,7 @@ class GenerativeProblem(Problem):
         return {"samples.png": png(as_bytes(shown, stretch=False))}
 
     def _seen(self, images: Tensor) -> Tensor:
-        return self.features(as_bytes(images, self.inherited)).double()
+        return self.features(as_bytes(images, self.stretch)).double()
 
     def _reference(self, split: Split) -> Reference:
         if split not in self._references:

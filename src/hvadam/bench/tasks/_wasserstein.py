@@ -7,7 +7,9 @@ first of every five, with the same z. WGAN keeps the critic's weights in a box, 
 Protocol "inherited" has the published quirks: WGAN's critic ends with a sigmoid, and its batch-norm
 is clamped to the box as well, which leaves a hundredth of the signal at every layer; WGAN-GP's has
 batch norm, by which one image's gradient depends on the others. "standard" has no sigmoid, clamps
-the convolutions only, and normalises each image alone under the penalty.
+the convolutions only, and normalises each image alone under the penalty. Also as published,
+"inherited" samples are held against the training images, each image stretched from its darkest to
+its brightest value.
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ class WassersteinProblem(GenerativeProblem):
     """A critic and a generator.
 
     Args:
-        settings: Besides those of all generators, "latent", "width" and "critic_steps", and
-            "clip" or "penalty".
+        settings: Besides those of all generators, "epochs", "latent", "width" and "critic_steps",
+            and "clip" or "penalty".
         seed: The run's.
         protocol: "standard" or "inherited".
         kind: How the critic is kept from growing.
@@ -54,6 +56,10 @@ class WassersteinProblem(GenerativeProblem):
         kind: Literal["clip", "penalty"],
     ) -> None:
         super().__init__(settings, seed, protocol)
+        self.steps = settings["epochs"] * self.batches
+        if self.inherited:
+            self.parts["valid"] = self.parts["test"] = self.parts["train"]
+            self.stretch = True
         self.kind = kind
         self.limit: float = settings[kind]
         self.latent: int = settings["latent"]
