@@ -7,6 +7,7 @@ from typing import Any
 
 from hvadam.bench.config import RunConfig
 from hvadam.bench.records import Point, Record, Status
+from hvadam.bench.training import basis_of
 
 
 def made_record(
@@ -34,4 +35,5 @@ def made_record(
         **{"config": config, "status": status, "reason": "" if status == "done" else "made so"},
         **{"curve": points, "test": test, "train_seconds": 1.0, "evaluation_seconds": 0.1},
         **{"environment": {}, "metric": metric, "goal": "min" if metric != "accuracy" else "max"},
+        basis=basis_of(config),
     )

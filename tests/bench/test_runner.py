@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -226,6 +227,33 @@ def test_a_recorded_run_is_not_run_again(toys: Builder, store: Store) -> None:
     first = run(config(), store)
     toys.before_step = lambda step: pytest.fail("trained")
     assert run(config(), store) == Record.from_json(first.to_json())
+
+
+def test_a_record_of_other_settings_or_defaults_is_not_taken_for_this_run(
+    toys: Builder, store: Store
+) -> None:
+    first = run(config(), store)
+    for part, changed in (("settings", {"steps": 12}), ("options", {"lr": 0.5})):
+        old = {**first.basis, part: {**first.basis[part], **changed}}
+        store.put(replace(first, basis=old, train_seconds=-1.0))
+        again = run(config(), store)
+        assert essence(again) == essence(first)
+        assert again.basis == first.basis
+        assert again.train_seconds > 0
+
+
+def test_a_collapse_is_a_status_with_the_step_it_began_at(
+    toys: Builder, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spread = iter([9.0, 0.1, 9.0, 0.1, 0.2, 0.1])  # at steps 0, 6, 12, 18 and 24, and in the test
+    monkeypatch.setattr(Toy, "evaluate", lambda self, split: {"loss": next(spread)})
+    monkeypatch.setattr(Toy, "collapsed", lambda self, measures: measures["loss"] < 1)
+    record = run(config(), store)
+    assert record.status == "collapsed"
+    assert record.reason == "the samples are all alike, from step 18 to the end."
+    assert record.test  # it is measured all the same
+    toys.before_step = lambda step: pytest.fail("trained")
+    assert run(config(), store).status == "collapsed"
 
 
 def test_leaves_the_process_as_it_was(

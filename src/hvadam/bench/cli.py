@@ -277,6 +277,7 @@ def _make_app() -> "typer.Typer":
         scale: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "laptop",
         seed: Annotated[int, typer.Option(parser=_seed, metavar="N")] = 0,
         protocol: Annotated[str, typer.Option(help="standard or inherited.")] = "standard",
+        variant: Annotated[str, typer.Option(help="A name for the options, in reports.")] = "",
         threads: Annotated[
             int, typer.Option(parser=_count, metavar="N", help="Threads that torch may use.")
         ] = 1,
@@ -295,7 +296,7 @@ def _make_app() -> "typer.Typer":
         options, settings = _changes(changes or [])
         if lr is not None and options.setdefault("lr", lr) != lr:
             raise typer.BadParameter("choose either --lr or --set lr=.", param_hint="'--lr'")
-        config = RunConfig(task, contender, scale, seed, options, settings, protocol)
+        config = RunConfig(task, contender, scale, seed, options, settings, protocol, variant)
         try:
             check(config)
             _make_directory(store, "'--store'")

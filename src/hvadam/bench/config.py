@@ -11,6 +11,16 @@ from typing import Any
 SCALES = ("smoke", "laptop", "paper")
 
 
+def entrant(contender: str, variant: str) -> str:
+    """The name of a variant of a contender.
+
+    Example:
+        >>> entrant("padam", "p 1/8"), entrant("adam", "")
+        ('padam (p 1/8)', 'adam')
+    """
+    return f"{contender} ({variant})" if variant else contender
+
+
 @dataclass(frozen=True)
 class RunConfig:
     """One training of one contender on one task.
@@ -23,6 +33,7 @@ class RunConfig:
         options: What to change of the contender's defaults, the learning rate above all.
         settings: What to change of the task's settings at that scale.
         protocol: "standard", or "inherited" where the task knows published quirks.
+        variant: A word for the fixed options, where one contender competes several times.
     """
 
     task: str
@@ -32,6 +43,12 @@ class RunConfig:
     options: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     protocol: str = "standard"
+    variant: str = ""
+
+    @property
+    def entrant(self) -> str:
+        """Who runs: the contender, and which variant of it."""
+        return entrant(self.contender, self.variant)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, in a fixed order of keys."""

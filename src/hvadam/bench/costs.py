@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hvadam.bench.config import RunConfig
-from hvadam.bench.records import Record
+from hvadam.bench.records import MEASURED, Record
 from hvadam.bench.stats import median, options_key
 
 # Of a run nothing like which is recorded, on one core.
@@ -32,7 +32,7 @@ class Costs:
 
     def learn(self, record: Record) -> None:
         """Take a run that ended into account."""
-        if record.status == "done":
+        if record.status in MEASURED:
             seconds = record.train_seconds + record.evaluation_seconds
             for key in _keys(record.config):
                 self._seconds.setdefault(key, []).append(seconds)

@@ -61,7 +61,7 @@ class _Bar(Watcher):
         self._measures = ""
 
     def started(self, config: RunConfig, steps: int, step: int, curve: Sequence[Point]) -> None:
-        label = f"{config.task} {config.contender} seed {config.seed}"
+        label = f"{config.task} {config.entrant} seed {config.seed}"
         self._shown = self._progress.add_task(label, total=steps, completed=step, rate="", note="")
         self._metric = tasks.get(config.task).metric
         self._begun = monotonic(), step

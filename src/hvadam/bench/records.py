@@ -18,10 +18,12 @@ from typing import Any, Literal
 
 from hvadam.bench.config import RunConfig
 
-# done: ran to the end. diverged: the loss left all bounds. pruned: stopped early as hopeless.
+# done: ran to the end. collapsed: so did this, with samples that are all alike. diverged: the loss left all bounds. pruned: stopped early as hopeless.
 # failed, out_of_memory, disk_full: did not get there, for the reason given; run again by a resume.
-Status = Literal["done", "diverged", "pruned", "failed", "out_of_memory", "disk_full"]
-FINAL: tuple[Status, ...] = ("done", "diverged", "pruned")
+Status = Literal["done", "collapsed", "diverged", "pruned", "failed", "out_of_memory", "disk_full"]
+FINAL: tuple[Status, ...] = ("done", "collapsed", "diverged", "pruned")
+# Those with something to show for it: all steps taken and the test measured.
+MEASURED: tuple[Status, ...] = ("done", "collapsed")
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Record:
     status: Status
     reason: str  # why it did not end as "done"; "" else
     curve: tuple[Point, ...]
-    test: Mapping[str, float]  # measured once, at the end; empty unless done
+    test: Mapping[str, float]  # measured once, at the end; empty if it did not get there
     train_seconds: float
     evaluation_seconds: float
     environment: Mapping[str, Any]  # versions, hardware, commit and whether it was dirty
@@ -62,6 +64,8 @@ class Record:
     metric: str = "loss"  # the measure that counts, a key of `test` and of each point's `valid`
     goal: Literal["min", "max"] = "min"  # whether less or more of it is better
     published: float | None = None  # the paper's number, where the protocol is the same
+    # The task's settings and the contender's options in full, as they were when it ran.
+    basis: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

@@ -29,7 +29,7 @@ from hvadam.bench import checkpoints, environment, tasks
 from hvadam.bench.config import RunConfig
 from hvadam.bench.info import versions
 from hvadam.bench.records import FINAL, Point, Record, Status, Store
-from hvadam.bench.training import DivergedError, Training
+from hvadam.bench.training import DivergedError, Training, basis_of
 
 CHECKPOINT_SECONDS = 30.0
 
@@ -64,7 +64,8 @@ def run(
 ) -> Record:
     """Train, evaluate on the way, test at the end, and keep the record.
 
-    A run that is recorded as done, diverged or pruned is not run again. One that was interrupted
+    A run that is recorded as done, diverged or pruned is not run again, unless a default of its
+    task or contender has changed since. One that was interrupted
     goes on from its last checkpoint, and its curve is that of a run that was never interrupted, to
     the last bit. The same configuration on the same machine with as many threads gives the same
     bits. Settings of torch and the random generators of the process are left as they were.
@@ -85,7 +86,7 @@ def run(
         KeyboardInterrupt: interrupted, after a checkpoint.
     """
     recorded = store.get(config)
-    if recorded is not None and recorded.status in FINAL:
+    if recorded is not None and is_over(recorded):
         return recorded
     watcher = watcher or Watcher()
     path = store.checkpoint_path(config)
@@ -105,7 +106,7 @@ def run(
 
             _train(training, watcher, save, checkpoint_seconds, interrupted)
             test = training.test()
-            status, reason = "done", ""
+            status, reason = _end(training, test)
         except Exception as error:
             status, reason = _status(error)
             if training is None and status == "failed":
@@ -118,6 +119,11 @@ def run(
     if interrupted.is_set():  # too late to matter to this run, but not to its caller
         raise KeyboardInterrupt
     return record
+
+
+def is_over(record: Record) -> bool:
+    """Whether a run need not run again: it came to an end, on what the same run would be today."""
+    return record.status in FINAL and record.basis == basis_of(record.config)
 
 
 def _set_up(config: RunConfig, path: Path, made_with: Mapping[str, Any]) -> Training:
@@ -232,8 +238,21 @@ def _record(
         title=task.title,
         metric=task.metric,
         goal=task.goal,
-        published=task.published.get(config.contender) if same else None,
+        published=task.published.get(config.entrant) if same else None,
+        basis=basis_of(config),
     )
+
+
+def _end(training: Training, test: Mapping[str, float]) -> tuple[Status, str]:
+    """How a run that got to its last step ended."""
+    if not training.problem.collapsed(test):
+        return "done", ""
+    since = training.step
+    for point in reversed(training.curve):
+        if not training.problem.collapsed(point.valid):
+            break
+        since = point.step
+    return "collapsed", f"the samples are all alike, from step {since} to the end."
 
 
 def _status(error: Exception) -> tuple[Status, str]:

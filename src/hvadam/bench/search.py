@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 
 from hvadam import optimizers
 from hvadam.bench import stats
-from hvadam.bench.config import RunConfig
+from hvadam.bench.config import RunConfig, entrant
 from hvadam.bench.records import Record
 
 # Four steps of about 3 on one side: two decades beyond the grid.
@@ -36,12 +36,19 @@ class Entry:
         options: Kept fixed; of "lr", where the search for it begins.
         axes: Other options to search, with their values.
         rates: The learning rates to try, where a study repeats a published search.
+        variant: A word for the options, where the contender has other entries in the study.
     """
 
     contender: str
     options: Mapping[str, Any] = field(default_factory=dict)
     axes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     rates: Sequence[float] = ()
+    variant: str = ""
+
+    @property
+    def entrant(self) -> str:
+        """Its name in the study."""
+        return entrant(self.contender, self.variant)
 
 
 @dataclass(frozen=True)
@@ -215,6 +222,7 @@ class Arm:
             options,
             study.settings,
             study.protocol,
+            self.entry.variant,
         )
 
 

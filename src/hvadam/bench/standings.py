@@ -16,7 +16,7 @@ from rich.text import Text
 from hvadam.bench import recipes, stats, tasks
 from hvadam.bench.costs import Costs
 from hvadam.bench.engines import Engine
-from hvadam.bench.records import Store
+from hvadam.bench.records import MEASURED, Store
 from hvadam.bench.search import EXTENSIONS, Study
 from hvadam.bench.sweep import Progress, Result, Sweep
 
@@ -49,7 +49,7 @@ def sweep_and_show(
     ]
     for run in unfinished:
         config = run.config
-        line = f"{config.task}, {config.contender}, seed {config.seed} failed: {run.reason}"
+        line = f"{config.task}, {config.entrant}, seed {config.seed} failed: {run.reason}"
         console.print(line, markup=False, highlight=False)
     return not sweep.refused and not unfinished
 
@@ -59,7 +59,7 @@ def standings(results: Sequence[Result]) -> Table:
     study = results[0].study
     runs = [run for result in results for run in result.runs]
     metric = stats.Metric.of(runs[0])
-    reference = next((r for r in results if r.entry.contender == study.reference), None)
+    reference = next((r for r in results if r.entry.entrant == study.reference), None)
     rivals = sum(bool(result.runs) for result in results) - (reference is not None)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.title = f"{runs[0].title or study.task}, {study.scale} scale"
@@ -78,9 +78,9 @@ def standings(results: Sequence[Result]) -> Table:
     for result in results:
         values = [stats.final(run, metric) for run in result.runs]
         summary = stats.summarize(values)
-        lost = sum(run.status != "done" for run in result.tuned.runs)
+        lost = sum(run.status not in MEASURED for run in result.tuned.runs)
         cells = [
-            result.entry.contender,
+            result.entry.entrant,
             _options(result.tuned.best or {}),
             _trials(result),
             f"{result.tuning_examples:,}",
@@ -136,7 +136,7 @@ def _bars(console: Console) -> Bars:
 
 
 def _note(progress: Progress) -> str:
-    running = ", ".join(f"{config.contender} on {config.task}" for config in progress.running)
+    running = ", ".join(f"{config.entrant} on {config.task}" for config in progress.running)
     return f"about {_duration(progress.seconds_left)} left; {running}"
 
 

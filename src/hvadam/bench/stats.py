@@ -16,7 +16,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from hvadam.bench.records import Record
+from hvadam.bench.records import MEASURED, Record
 
 TUNING_SEED = 1000
 RESAMPLES = 2000
@@ -136,7 +136,7 @@ def is_tuning(record: Record) -> bool:
 
 def final(record: Record, metric: Metric, split: Literal["valid", "test"] = "test") -> float:
     """Where a run ended; the worst if it did not get there."""
-    if record.status != "done":
+    if record.status not in MEASURED:
         return metric.worst
     value = record.test[metric.name] if split == "test" else record.curve[-1].valid[metric.name]
     return metric.worst if math.isnan(value) else value

@@ -16,7 +16,8 @@ from hvadam.bench.config import RunConfig
 from hvadam.bench.costs import Costs
 from hvadam.bench.engines import Engine, Job, Outcome
 from hvadam.bench.pruning import curve_of
-from hvadam.bench.records import FINAL, Record, Store
+from hvadam.bench.records import MEASURED, Record, Store
+from hvadam.bench.runner import is_over
 from hvadam.bench.search import Arm, Entry, Known, Study, Tuned
 from hvadam.bench.stats import TUNING_SEED, Metric
 
@@ -73,7 +74,7 @@ class Ledger(Known):
         """The record of a run that is over."""
         if config.key not in self._over:
             record = self._store.get(config)
-            if record is None or record.status not in FINAL:
+            if record is None or not is_over(record):
                 return None
             self._over[config.key] = record
         return self._over[config.key]
@@ -152,7 +153,7 @@ class Sweep:
         if arm.study.pruner == "none" or config.seed < TUNING_SEED:
             return Job(config, metric)
         over = arm.rivals(config, self.ledger)
-        rivals = tuple(curve_of(run) for run in over if run.status in ("done", "pruned"))
+        rivals = tuple(curve_of(run) for run in over if run.status in (*MEASURED, "pruned"))
         return Job(config, metric, arm.study.pruner, rivals)
 
     def _settle(self, outcome: Outcome) -> None:

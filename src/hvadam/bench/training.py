@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import math
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -236,6 +237,20 @@ def check(config: RunConfig) -> None:
     given = _as_options(config.options)
     _require_kinds(config.contender, given, optimizers.get(config.contender).defaults)
     optimizers.create(config.contender, [torch.nn.Parameter(torch.zeros(1))], **given)
+
+
+def basis_of(config: RunConfig) -> dict[str, Any]:
+    """All settings and options of a run, defaults included: other ones are another run.
+
+    Example:
+        >>> basis_of(RunConfig("digits_mlp", "sgd", "smoke", options={"lr": 1.0}))["options"]
+        {'lr': 1.0, 'momentum': 0.9, 'weight_decay': 0.0}
+    """
+    basis = {
+        "settings": settings_of(tasks.get(config.task), config),
+        "options": {**optimizers.get(config.contender).defaults, **config.options},
+    }
+    return json.loads(json.dumps(basis))
 
 
 def settings_of(task: Task, config: RunConfig) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Every table and figure of the paper as something to run, one file each, and two of our own.
+"""Every table and figure of the paper as something to run, one file each, and some of our own.
 
 Where the paper trained, there are two recipes. The plain one gives every contender the same tuning
 budget around its published settings and holds a validation split out. `<name>_published` repeats
@@ -25,7 +25,7 @@ __all__ = ["Recipe", "get", "names"]
 # The order of the paper. A file that is not named here is listed after these.
 ORDER = (
     *("demo", "laptop", "toy", "worked_example", "cifar", "imagenet", "vit", "lstm"),
-    *("iwslt14", "ablation", "theorems"),
+    *("iwslt14", "gan", "sngan", "diffusion", "ablation", "theorems"),
 )
 
 

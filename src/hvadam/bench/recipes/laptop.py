@@ -12,6 +12,7 @@ TASKS = (
     *("cifar10_vit_b16", "cifar100_vit_b16"),
     *("ptb_lstm1", "ptb_lstm2", "ptb_lstm3", "shakespeare_lstm", "pydoc_lstm"),
     *("wikitext2_transformer", "iwslt14_transformer", "multi30k_transformer"),
+    *("imagenet_resnet50", "wgan", "wgan_gp", "sngan", "diffusion"),
 )
 # The paper's baselines and what came after; not the levels of its ablation.
 CONTENDERS = (

@@ -11,27 +11,27 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from hvadam.bench import stats
 from hvadam.bench.config import RunConfig
-from hvadam.bench.records import FINAL, Record
+from hvadam.bench.records import FINAL, Record, Status
 from hvadam.bench.report.looks import ABLATION, REFERENCE, rank
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One contender on one board.
+    """One contender, or one variant of it, on one board.
 
     Attributes:
-        contender: Its name.
+        name: Its own.
         options: What it is judged with.
         judged: Its runs with these options that came to an end, whichever.
         tuning: The runs that the options were chosen by.
         rest: All others: with other options, or not brought to an end.
     """
 
-    contender: str
+    name: str
     options: Mapping[str, Any]
     judged: list[Record]
     tuning: list[Record]
@@ -67,9 +67,17 @@ class Board:
         entry = self.entries.get(REFERENCE)
         return entry if entry and entry.judged else None
 
+    @property
+    def measured(self) -> set[str]:
+        """All that its runs measured, the metric among it."""
+        entries = self.entries.values()
+        runs = [run for e in entries for run in (*e.judged, *e.tuning, *e.rest)]
+        ends = [run.curve[-1].valid for run in runs if run.curve]
+        return set().union(*ends, *(run.test for run in runs))
+
     def against(self, entry: Entry, other: Entry) -> stats.Comparison:
         """Two entries seed by seed, at a level that allows for as many rivals as there are."""
-        pair = (entry.contender, other.contender)
+        pair = (entry.name, other.name)
         if pair not in self._compared:  # asked for by tables, sentences and drawings
             self._compared[pair] = stats.compare(
                 entry.judged, other.judged, self.metric, comparisons=max(1, len(self.race) - 1)
@@ -106,6 +114,8 @@ def command(config: RunConfig) -> str:
     words += ["--scale", config.scale, "--seed", str(config.seed)]
     if config.protocol != "standard":
         words += ["--protocol", config.protocol]
+    if config.variant:
+        words += ["--variant", config.variant]
     for prefix, given in (("", config.options), ("task.", config.settings)):
         for name, value in given.items():
             words += ["--set", f"{prefix}{name}={_typed(value)}"]
@@ -120,8 +130,7 @@ def statuses(runs: Iterable[Record]) -> str:
         'none'
     """
     counts = Counter(run.status for run in runs)
-    order = ("done", "diverged", "pruned", "failed", "out_of_memory", "disk_full")
-    found = [f"{counts[s]} {s.replace('_', ' ')}" for s in order if counts[s]]
+    found = [f"{counts[s]} {s.replace('_', ' ')}" for s in get_args(Status) if counts[s]]
     return ", ".join(found) or "none"
 
 
@@ -148,13 +157,13 @@ def _board(records: list[Record]) -> Board:
         next((record.title for record in records if record.title), config.task),
         stats.Metric.of(first),
     )
-    for contender in sorted({record.config.contender for record in records}, key=rank):
-        runs = [record for record in records if record.config.contender == contender]
-        board.entries[contender] = _entry(contender, runs, board.metric)
+    for name in sorted({record.config.entrant for record in records}, key=rank):
+        runs = [record for record in records if record.config.entrant == name]
+        board.entries[name] = _entry(name, runs, board.metric)
     return board
 
 
-def _entry(contender: str, runs: list[Record], metric: stats.Metric) -> Entry:
+def _entry(name: str, runs: list[Record], metric: stats.Metric) -> Entry:
     # What failed for want of memory or disk, or by a mistake, is no result: it will be run again.
     ended = [run for run in runs if run.status in FINAL]
     tuning = [run for run in ended if stats.is_tuning(run)]
@@ -165,7 +174,7 @@ def _entry(contender: str, runs: list[Record], metric: stats.Metric) -> Entry:
     judged = [run for run in judged if run.config.options == options]
     known = {run.config.key for run in (*tuning, *judged)}
     rest = [run for run in runs if run.config.key not in known]
-    return Entry(contender, options, judged, tuning, rest)
+    return Entry(name, options, judged, tuning, rest)
 
 
 def _typed(value: Any) -> str:

@@ -29,7 +29,7 @@ def curves(board: Board) -> Chart | None:
             continue
         traces.append(
             {
-                "contender": entry.contender,
+                "contender": entry.name,
                 "steps": [point.step for point in points],
                 "seconds": [round(point.seconds, 4) for point in points],
                 "y": _plain((point.summary.median for point in points), units),
@@ -43,7 +43,7 @@ def curves(board: Board) -> Chart | None:
     log, window = _window(traces)
     return {
         "kind": "curves",
-        "title": f"Validation {board.metric.name.replace('_', ' ')} in training",
+        "title": f"Validation {units.measure} in training",
         "note": "median and quartiles over seeds",
         "y": f"validation {units.name}",
         "log": log,
@@ -79,9 +79,9 @@ def profile(boards: Sequence[Board]) -> Chart | None:
     told = [(board, goal) for board in boards if (goal := target_of(board)) is not None]
     if len(told) < 2:
         return None
-    fields = [{entry.contender for entry in board.race if entry.judged} for board, _ in told]
+    fields = [{entry.name for entry in board.race if entry.judged} for board, _ in told]
     common = set.intersection(*fields)
-    everywhere = [entry.contender for entry in told[0][0].race if entry.contender in common]
+    everywhere = [entry.name for entry in told[0][0].race if entry.name in common]
     costs = {
         str(i): {
             name: median_to_target(board.entries[name], board, goal, lambda reached: reached.step)
@@ -115,7 +115,7 @@ def _rates_of(entry: Entry, board: Board, units: Units) -> Chart | None:
         return None
     values = stats.sensitivity(runs, board.metric).values
     return {
-        "contender": entry.contender,
+        "contender": entry.name,
         "x": list(values),
         "y": _plain(values.values(), units),
         "chosen": entry.options.get("lr"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from typing import NamedTuple
+from zlib import crc32
 
 from hvadam import optimizers
 
@@ -32,7 +33,9 @@ _SKY = ("#2D8FC4", "#7CCBF5")
 _OLIVE = ("#8A8000", "#E0D545")
 _GREY = ("#5C6066", "#B4B9C0")
 _RED = ("#D55E00", "#FF8A3D")
+_HUES = (_BLUE, _GREEN, _PURPLE, _ORANGE, _SKY, _OLIVE, _GREY)
 _SOLID, _DASH, _DOT, _DASHDOT, _LONG = "solid", "7px,4px", "2px,3px", "7px,3px,2px,3px", "12px,4px"
+_DASHES = (_DASH, _DOT, _DASHDOT, _LONG)
 
 _LOOKS = {
     "sgd": ("SGD", _GREEN, _LONG),
@@ -61,14 +64,28 @@ _LOOKS = {
 }
 
 
-def look(contender: str) -> Look:
-    """HVAdam has the one wide solid line; a contender that is not known is grey and dotted."""
-    label, (light, dark), dash = _LOOKS.get(contender, (contender, _GREY, _DOT))
-    return Look(label, light, dark, dash, 3.4 if contender == OURS else 1.8)
+def look(name: str) -> Look:
+    """HVAdam has the one wide solid line; a contender that is not known is grey and dotted.
+
+    A variant of HVAdam has its colour, with dashes by the variant's name; one of another contender
+    has a hue by it as well.
+
+    Example:
+        >>> look("padam (p 1/8)").label
+        'Padam (p 1/8)'
+    """
+    contender, bracket, variant = name.partition(" (")
+    label, hue, dash = _LOOKS.get(contender, (contender, _GREY, _DOT))
+    if variant:
+        chance = crc32(variant.encode())
+        dash = _DASHES[chance % len(_DASHES)]
+        hue = hue if contender == OURS else _HUES[chance // len(_DASHES) % len(_HUES)]
+    return Look(label + bracket + variant, *hue, dash, 3.4 if name == OURS else 1.8)
 
 
 @cache  # the registry looks through its folder at every question
-def rank(contender: str) -> tuple[int, str]:
+def rank(name: str) -> tuple[int, str]:
     """To sort by: HVAdam, then Adam, then the others in the order of the registry."""
+    contender = name.partition(" (")[0]
     first = [OURS, REFERENCE, *optimizers.names()]
-    return (first.index(contender) if contender in first else len(first), contender)
+    return (first.index(contender) if contender in first else len(first), name)

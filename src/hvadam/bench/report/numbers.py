@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from hvadam.bench import stats
 
 MINUS = "−"
+NOT_FID = "Fréchet distance (not FID)"
+
+
+def measure(metric: str, measured: Container[str]) -> str:
+    """What a metric is called, given all that was measured beside it.
+
+    A Fréchet distance is FID only with the features of Inception, and is then measured as "fid" too.
+
+    Example:
+        >>> measure("valid_loss", ()), measure("frechet", ()), measure("frechet", {"fid"})
+        ('valid loss', 'Fréchet distance (not FID)', 'FID')
+    """
+    if metric == "frechet":
+        return "FID" if "fid" in measured else NOT_FID
+    return metric.replace("_", " ")
 
 
 class Units:
@@ -22,14 +37,20 @@ class Units:
         ('91.4', '−0.5', 'accuracy, %')
     """
 
-    def __init__(self, metric: stats.Metric, groups: Iterable[Iterable[float]]) -> None:
+    def __init__(
+        self,
+        metric: stats.Metric,
+        groups: Iterable[Iterable[float]],
+        measured: Container[str] = (),
+    ) -> None:
         finite = [[value for value in group if math.isfinite(value)] for group in groups]
         percent = metric.name.endswith("accuracy")
         shares = percent and all(0 <= v <= 1 for g in finite for v in g)
         self.factor = 100 if shares else 1
-        name = metric.name.replace("_", " ")
+        self.measure = name = measure(metric.name, measured)
         self.name = f"{name}, %" if percent else name
-        self.unit = " points" if percent else f" {name}"
+        counted = f" in {name}" if " " in name else f" {name}"
+        self.unit = " points" if percent else counted
         self.decimals = _decimals([[value * self.factor for value in group] for group in finite])
 
     def value(self, value: float) -> str:

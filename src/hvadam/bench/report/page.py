@@ -22,6 +22,8 @@ from hvadam.bench.records import Record, Store
 from hvadam.bench.report import figures, tables, verdicts
 from hvadam.bench.report.boards import Board, arrange, command, statuses
 from hvadam.bench.report.looks import look, rank
+from hvadam.bench.report.numbers import measure
+from hvadam.bench.report.samples import samples
 from hvadam.bench.report.tables import Cell, Table
 
 
@@ -30,7 +32,7 @@ def render(store: Store) -> str:
     records = sorted(store, key=_order)
     boards = arrange(records)
     places = {record.config.key: place for place, record in enumerate(records)}
-    sections = [_section(board, f"board-{i}", places) for i, board in enumerate(boards)]
+    sections = [_section(board, f"board-{i}", places, store) for i, board in enumerate(boards)]
     profiles = _profiles(boards)
     contenders = list(dict.fromkeys(name for board in boards for name in board.entries))
     content = {
@@ -45,7 +47,7 @@ def render(store: Store) -> str:
         overall=verdicts.overall(section["verdict"] for section in sections),
         sections=sections,
         profiles=profiles,
-        contenders=[(name, look(name)) for name in contenders],
+        looks={name: look(name) for name in contenders},
         colours={name: place for place, name in enumerate(contenders)},
         environments=_environments(records),
         statuses=statuses(records),
@@ -54,6 +56,7 @@ def render(store: Store) -> str:
         version=__version__,
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         content=_embed(content),
+        packed={s["id"]: _embed(s["samples"].packed()) for s in sections if s["samples"]},
         plotly=_plotly() if content["charts"] else "",
         style=Markup(_own("style.css")),
         script=Markup(_own("script.js")),
@@ -94,7 +97,7 @@ def on_published(board: Board) -> str:
     return "The paper has no number for this task under this protocol."
 
 
-def _section(board: Board, name: str, places: Mapping[str, int]) -> dict[str, Any]:
+def _section(board: Board, name: str, places: Mapping[str, int], store: Store) -> dict[str, Any]:
     """What the template needs of a board."""
     charts = [chart for chart in (figures.curves(board), figures.rates(board)) if chart]
     found = board_tables(board)
@@ -107,6 +110,7 @@ def _section(board: Board, name: str, places: Mapping[str, int]) -> dict[str, An
         "published": on_published(board),
         "tables": [_shown(table, places, reach, board.metric) for table in found],
         "charts": charts,
+        "samples": samples(board, store),
     }
 
 
@@ -167,7 +171,7 @@ def _order(record: Record) -> tuple[Any, ...]:
     """How a list of runs is read: who, first what was judged, by options and seed."""
     config = record.config
     lr = config.options.get("lr", 0)
-    return (rank(config.contender), stats.is_tuning(record), lr, config.seed, config.key)
+    return (rank(config.entrant), stats.is_tuning(record), lr, config.seed, config.key)
 
 
 def _run(record: Record, store: Store) -> dict[str, Any]:
@@ -175,13 +179,13 @@ def _run(record: Record, store: Store) -> dict[str, Any]:
     config = record.config
     value = record.test.get(record.metric)
     return {
-        "contender": config.contender,
+        "contender": config.entrant,
         "seed": config.seed,
         "options": dict(config.options),
         "purpose": "tuning" if stats.is_tuning(record) else "judged",
         "status": record.status.replace("_", " "),
         "reason": record.reason,
-        "metric": record.metric,
+        "metric": measure(record.metric, record.test),
         "test": None if value is None or not math.isfinite(value) else float(f"{value:.6g}"),
         "seconds": round(record.train_seconds, 2),
         "path": str(store.path(config).relative_to(store.folder)),

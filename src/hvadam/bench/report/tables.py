@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from statistics import median
 
 from hvadam.bench import stats
-from hvadam.bench.records import Record
+from hvadam.bench.records import MEASURED, Record
 from hvadam.bench.report.boards import Board, Entry, describe_options, statuses
 from hvadam.bench.report.looks import ABLATION, OURS, look
-from hvadam.bench.report.numbers import Units, seconds
+from hvadam.bench.report.numbers import NOT_FID, Units, seconds
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ def units_of(board: Board) -> Units:
     """How the board's values are written."""
     metric = board.metric
     entries = board.entries.values()
-    return Units(metric, [[stats.final(run, metric) for run in e.judged] for e in entries])
+    values = [[stats.final(run, metric) for run in e.judged] for e in entries]
+    return Units(metric, values, board.measured)
 
 
 def results(board: Board) -> Table:
@@ -83,7 +84,7 @@ def results(board: Board) -> Table:
     rows: list[tuple[str, list[Cell]]] = []
     for entry in board.race:
         cells = [
-            _value(entry, board, units, entry.contender in tied),
+            _value(entry, board, units, entry.name in tied),
             _against(entry, reference, board, units),
             Cell(str(len(entry.judged)), entry.judged),
             Cell(_chosen(entry), entry.tuning or entry.judged),
@@ -92,14 +93,14 @@ def results(board: Board) -> Table:
         ]
         if published:
             cells.insert(2, _published(entry, units))
-        rows.append((entry.contender, cells))
+        rows.append((entry.name, cells))
     return Table("Results", heads, rows, _reading_of_results(board))
 
 
 def best_and_ties(board: Board, entries: Iterable[Entry]) -> set[str]:
     """The best median, and all that are not settled to be worse; empty if that is everyone."""
     judged = [entry for entry in entries if entry.judged]
-    medians = {entry.contender: _summary(entry, board.metric).median for entry in judged}
+    medians = {entry.name: _summary(entry, board.metric).median for entry in judged}
     finite = {name: value for name, value in medians.items() if math.isfinite(value)}
     if not finite:
         return set()
@@ -129,7 +130,7 @@ def speed(board: Board) -> Table:
                 Cell(seconds(time) if math.isfinite(time) else "not reached", runs),
                 Cell(f"{sum(found)} of {len(found)}", runs),
             ]
-        rows.append((entry.contender, cells))
+        rows.append((entry.name, cells))
     return Table("Speed", heads, rows, _reading_of_speed(board, goal))
 
 
@@ -143,7 +144,7 @@ def sensitivity(board: Board) -> Table | None:
         found = stats.sensitivity(tuning, board.metric)
         spread = f"{found.low:g} to {found.high:g}" if found.high > found.low else f"{found.low:g}"
         cells = [f"{found.best:g}", spread, f"{found.decades:.1f}", str(len(found.values))]
-        rows.append((entry.contender, [Cell(text, tuning) for text in cells]))
+        rows.append((entry.name, [Cell(text, tuning) for text in cells]))
     reading = (
         "The range around the best learning rate in which the validation value stays within 1% of "
         "the best, among the rates tried; wider is easier to tune."
@@ -156,21 +157,21 @@ def ablation(board: Board) -> Table | None:
     """HVAdam as it grows from Adam, if at least one of its steps was run."""
     names = [name for name in (*ABLATION, OURS) if name in board.entries]
     entries = [board.entries[name] for name in names if board.entries[name].judged]
-    if len(entries) < 2 or not set(ABLATION) & {entry.contender for entry in entries}:
+    if len(entries) < 2 or not set(ABLATION) & {entry.name for entry in entries}:
         return None
     units, tied = units_of(board), best_and_ties(board, entries)
     first = entries[0]
     rows: list[tuple[str, list[Cell]]] = []
     for entry in entries:
         cells = [
-            Cell(_STEPS[entry.contender], entry.judged),
-            _value(entry, board, units, entry.contender in tied),
+            Cell(_STEPS[entry.name], entry.judged),
+            _value(entry, board, units, entry.name in tied),
             _against(entry, first, board, units),
             Cell(str(len(entry.judged)), entry.judged),
             Cell(describe_options(entry.options), entry.tuning or entry.judged),
         ]
-        rows.append((entry.contender, cells))
-    label = look(first.contender).label
+        rows.append((entry.name, cells))
+    label = look(first.name).label
     heads = ["", "what it has", f"test {units.name}", f"against {label}", "n", "lr chosen"]
     return Table("Ablation", heads, rows, "What each part of the method adds, from Adam upwards.")
 
@@ -230,7 +231,7 @@ def _against(entry: Entry, reference: Entry | None, board: Board, units: Units) 
         return Cell("no seed in common", records)
     if not math.isfinite(found.difference):
         lost = found.difference == board.metric.worst
-        return Cell("diverged" if lost else f"{look(reference.contender).label} diverged", records)
+        return Cell("diverged" if lost else f"{look(reference.name).label} diverged", records)
     amount = f"{units.change(found.difference)} {units.interval(found.interval, signed=True)}"
     return Cell(f"{amount} {standing(found)}", records, comparison=found)
 
@@ -259,7 +260,7 @@ def _published(entry: Entry, units: Units) -> Cell:
 
 
 def _has_steps(run: Record) -> bool:
-    return run.status == "done" and bool(run.curve) and run.curve[-1].step > 0
+    return run.status in MEASURED and bool(run.curve) and run.curve[-1].step > 0
 
 
 def _reading_of_results(board: Board) -> str:
@@ -275,7 +276,8 @@ def _reading_of_results(board: Board) -> str:
             f"{100 * level:.4g}%, so that all comparisons of this table hold together at 95%. "
             "Unsettled: the seeds agree, but so few do by chance too often."
         )
-    untuned = [look(e.contender).label for e in board.race if e.judged and not e.tuned]
+    said += _on_the_measure(board)
+    untuned = [look(e.name).label for e in board.race if e.judged and not e.tuned]
     if untuned:
         said.append(
             f"Not tuned on separate runs: {', '.join(untuned)}; the options are those that did "
@@ -284,13 +286,32 @@ def _reading_of_results(board: Board) -> str:
     return " ".join(said)
 
 
+def _on_the_measure(board: Board) -> list[str]:
+    """What it is not, and how much of a difference is its own noise."""
+    said, units = [], units_of(board)
+    if units.measure == NOT_FID:
+        said.append(
+            "The Fréchet distance is of features of this project, not of Inception: compare it "
+            "within this task only, never with a published FID."
+        )
+    runs = [run for entry in board.race for run in entry.judged]
+    noises = [noise for run in runs if (noise := run.test.get(f"{board.metric.name}_sd"))]
+    if noises:
+        size = float(f"{units.factor * median(noises):.2g}")
+        said.append(
+            f"The measure's own noise is {size:g}: its standard deviation over other samples of the "
+            "same run, median over the judged runs. Do not read smaller differences."
+        )
+    return said
+
+
 def _reading_of_speed(board: Board, goal: float | None) -> str:
     said = "Time in training, without evaluations; comparable only between runs of one machine."
     if goal is None:
         return said
     units = units_of(board)
     return (
-        f"{said} Adam's end: {units.value(goal)} ({units.name}) on the validation split, the "
+        f"{said} Adam's end: {units.measure} {units.value(goal)} on the validation split, the "
         "median of its runs. First evaluation at which it was reached, median over seeds."
     )
 

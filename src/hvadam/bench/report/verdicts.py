@@ -102,9 +102,9 @@ def _others(board: Board, reference: Entry) -> str:
     units = units_of(board)
     groups: dict[str, list[str]] = {"Ahead of Adam": [], "Tie or unsettled": [], "Behind": []}
     for entry in board.race:
-        if entry is reference or entry.contender == OURS or not entry.judged:
+        if entry is reference or entry.name == OURS or not entry.judged:
             continue
-        found, label = board.against(entry, reference), look(entry.contender).label
+        found, label = board.against(entry, reference), look(entry.name).label
         if not found.settled:
             groups["Tie or unsettled"].append(label)
         elif found.verdict == "worse":

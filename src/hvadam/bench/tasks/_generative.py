@@ -29,6 +29,9 @@ from hvadam.bench.frechet import Moments, distance, noise
 from hvadam.bench.tasks._images import first, seeded_generator
 from hvadam.bench.tasks._spec import Problem, Split
 
+# Samples of a generator that works differ about as much as real images do, or half as much; those
+# of one that gives a single image for everything differ by a few hundredths of that.
+COLLAPSED = 0.1
 _CHUNK = 500
 _GRID = 8  # samples along a side of the picture
 
@@ -124,6 +127,9 @@ class GenerativeProblem(Problem):
             "frechet_sd": noise(found, reference.moments, generator),
             "diversity": _deviation(torch.cat(shown[:2])) / reference.deviation,
         }
+
+    def collapsed(self, measures: Mapping[str, float]) -> bool:
+        return measures["diversity"] < COLLAPSED
 
     @torch.no_grad()
     def artifacts(self) -> dict[str, bytes]:

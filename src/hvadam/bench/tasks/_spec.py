@@ -65,6 +65,10 @@ class Problem:
         """
         raise NotImplementedError
 
+    def collapsed(self, measures: Mapping[str, float]) -> bool:
+        """Whether measures tell of samples that are all alike; only generators can."""
+        return False
+
     def artifacts(self) -> dict[str, bytes]:
         """Files that show what was learnt, by name: sample grids, say. Made at evaluations."""
         return {}
@@ -92,7 +96,7 @@ class Task:
             core, "paper" is the published protocol. All scales have the same keys.
         data: Data sets that it reads, by their names in `hvadam.bench.data`.
         protocols: "standard", and "inherited" where published quirks can be had.
-        published: The paper's numbers at "paper" scale, contender -> value, where comparable.
+        published: The paper's numbers at "paper" scale, contender or variant -> value.
         evaluations: How many points a run's curve has, evenly spaced, the end included.
     """
 
