@@ -62,10 +62,8 @@ class Training:
             name: optimizers.create(config.contender, network, **options)
             for name, network in networks.items()
         }
-        self.points = frozenset(
-            round(i * self.problem.steps / self.task.evaluations)
-            for i in range(self.task.evaluations + 1)
-        )
+        count = settings.get("evaluations", self.task.evaluations)
+        self.points = frozenset(round(i * self.problem.steps / count) for i in range(count + 1))
         self.step = 0
         self.curve: list[Point] = []
         self.artifacts: dict[str, bytes] = {}

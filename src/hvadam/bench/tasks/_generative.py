@@ -41,7 +41,7 @@ class Pictures:
 
     def __init__(self, images: Images, size: int) -> None:
         pixels = torch.tensor(images.pixels)
-        self.labels = torch.tensor(images.labels).long()
+        self.labels = torch.tensor(images.labels)
         # Shrunk once, but enlarged when asked for: whichever takes less memory.
         self.pixels = features.resized(pixels, size) if size < pixels.shape[2] else pixels
         self.size = size

@@ -97,7 +97,8 @@ class Task:
         data: Data sets that it reads, by their names in `hvadam.bench.data`.
         protocols: "standard", and "inherited" where published quirks can be had.
         published: The paper's numbers at "paper" scale, contender or variant -> value.
-        evaluations: How many points a run's curve has, evenly spaced, the end included.
+        evaluations: How many points a run's curve has, evenly spaced, the end included; where
+            scales differ in it, it is a setting of theirs instead.
     """
 
     name: str
