@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from interrupted import KilledError, Killer, essence
 from rich.console import Console
 from torch import nn
 
@@ -124,26 +125,6 @@ def store(tmp_path: Path) -> Store:
 
 def config(contender: str = "adam", **changes: Any) -> RunConfig:
     return RunConfig("toy", contender, **{"scale": "smoke", **changes})
-
-
-def essence(record: Record) -> object:
-    """All that must not depend on the clock."""
-    curve = [{**vars(point), "seconds": None} for point in record.curve]
-    return record.status, record.reason, curve, record.test, record.artifacts
-
-
-class KilledError(BaseException):
-    """Ends a run like a kill: nothing is saved on the way out."""
-
-
-class Killer(Watcher):
-    def __init__(self, *steps: int) -> None:
-        self.steps = set(steps)
-
-    def stepped(self, step: int, loss: float) -> None:
-        if step in self.steps:
-            self.steps.remove(step)
-            raise KilledError
 
 
 @pytest.fixture
