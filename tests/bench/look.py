@@ -2,15 +2,18 @@
 
     PYTHONPATH=tests python tests/bench/look.py FOLDER [report.html]
 
-writes FOLDER/{desktop,phone}-{light,dark}.png, and with -runs the list behind a cell, of a page; if
-none is given, of one with made-up records, which it puts there too. It fails if a chart is not
-drawn, a script fails, the page asks for anything over the network or is wider than its window.
+writes FOLDER/{desktop,phone}-{light,dark}.png, with -runs the list behind a cell and with -samples
+what generators made at first, of a page; if none is given, of one with made-up records, which it
+puts there too. It fails if a chart is not drawn, the slider of samples changes no picture, a script
+fails, the page asks for anything over the network or is wider than its window.
 """
 
 from __future__ import annotations
 
 import base64
+import io
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -19,12 +22,29 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hvadam.bench.records import Record
 
 SIZES = {"desktop": 1280, "phone": 390}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 DRAWN = "[...document.querySelectorAll('.plot')].every((plot) => plot.querySelector('.main-svg'))"
+# Samples of the first step, come into view; whether some picture changed. None if there are none.
+SLID = """(() => {
+  const images = document.querySelectorAll("figure:not([hidden]) img");
+  const sources = () => [...images].map((one) => one.src);
+  const before = sources();
+  for (const slider of document.querySelectorAll(".steps input")) {
+    slider.value = 0;
+    slider.dispatchEvent(new Event("input"));
+  }
+  document.querySelector("dialog").close();
+  document.querySelector(".samples:has(.steps)")?.scrollIntoView();
+  return before.length ? sources().some((source, i) => source !== before[i]) : null;
+})()"""
 
 
 class Browser:
@@ -155,14 +175,18 @@ def look(page: Path, folder: Path, size: str, ground: str) -> list[str]:
         tab.evaluate("document.querySelector('td button')?.click()")
         if tab.evaluate("document.querySelector('dialog').open"):
             tab.picture(folder / f"{size}-{ground}-runs.png")
+        slid = tab.evaluate(SLID)
+        if slid is not None:
+            tab.picture(folder / f"{size}-{ground}-samples.png")
         wrong = tab.complaints()
     wrong += [] if drawn else ["some chart was not drawn"]
+    wrong += ["no slider changed a picture"] if slid is False else []
     return wrong + ([] if wide <= width else [f"the page is {wide} wide in a window of {width}"])
 
 
 def made_up(folder: Path) -> Path:
     """A page with all that a page can have."""
-    from made_sweeps import TASKS, record, sweep
+    from made_sweeps import TASKS, Made, record, sweep
 
     from hvadam.bench import report
     from hvadam.bench.records import Store
@@ -174,10 +198,37 @@ def made_up(folder: Path) -> Path:
     runs += sweep(published, scale="paper")
     runs += [record(few, "adam", scale="smoke", seed=i) for i in range(3)]
     runs += [record(few, "hvadam", scale="smoke", seed=i, loss=0.02) for i in range(3)]
+    wgan = Made("wgan", "A generator of digits", "frechet", "min", 300.0, 20.0)
+    for run in sweep(wgan):
+        store.put(*generated(run))
     for run in runs:
         store.put(run)
     [page] = report.write(store, folder / "report.html")
     return page
+
+
+def generated(run: Record) -> tuple[Record, dict[str, bytes]]:
+    """A run that made pictures, and these: digits that come out of noise, or all alike."""
+    import numpy as np
+    from PIL import Image
+    from sklearn.datasets import load_digits
+
+    chance = np.random.default_rng(run.config.seed)
+    digits = load_digits(return_X_y=True)[0][chance.permutation(1000)[:64]] * 15.9
+    if run.config.contender == "sgd" and run.status == "done":
+        digits[:] = digits[0]
+        reason = "the samples are all alike, from step 200 to the end."
+        run = replace(run, status="collapsed", reason=reason)
+    pictures: dict[str, bytes] = {}
+    for point in run.curve[::2]:
+        share = math.exp(-point.step / 80)
+        mixed = (1 - share) * digits + share * chance.uniform(0, 255, digits.shape)
+        sheet = mixed.reshape(8, 8, 8, 8).transpose(0, 2, 1, 3).reshape(64, 64).astype(np.uint8)
+        buffer = io.BytesIO()
+        Image.fromarray(sheet).save(buffer, format="PNG")
+        pictures[f"samples-{point.step:07d}.png"] = buffer.getvalue()
+    test = {**run.test, "frechet_sd": 0.7} if run.test else {}
+    return replace(run, artifacts=tuple(pictures), test=test), pictures
 
 
 def main(folder: Path, page: Path | None = None) -> None:

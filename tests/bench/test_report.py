@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
-from made_sweeps import SKILL, TASKS, record, sweep
+from made_sweeps import SKILL, TASKS, Made, record, sweep
 
 from hvadam.bench import report, stats
 from hvadam.bench.cli import _changes, main
 from hvadam.bench.config import RunConfig
 from hvadam.bench.records import Record, Store
-from hvadam.bench.report import figures, page, tables, verdicts
+from hvadam.bench.report import figures, page, samples, tables, verdicts
 from hvadam.bench.report.boards import Board, arrange, command
 from hvadam.bench.report.looks import look
 
@@ -34,6 +38,7 @@ class Page(HTMLParser):
         self.addresses: list[str] = []
         self.tables: list[list[list[str]]] = []
         self.scripts: list[str] = []
+        self.sliders: list[dict[str, str | None]] = []
         self.text = ""
         self._path: list[str] = []
         self.feed(text)
@@ -47,6 +52,8 @@ class Page(HTMLParser):
             self.tables[-1].append([])
         elif tag in ("td", "th"):
             self.tables[-1][-1].append("")
+        elif tag == "input":
+            self.sliders.append({k: v for k, v in attrs if k in ("min", "max", "value")})
         elif tag == "script":
             self.scripts.append("")
 
@@ -245,6 +252,98 @@ def test_profiles_leave_out_who_was_not_run_everywhere() -> None:
     assert [trace["contender"] for trace in chart["traces"]] == ["hvadam", "adam"]
     assert chart["left_out"] == ["Lion"]
     assert figures.profile(arrange(first)) is None
+
+
+WGAN = Made("wgan", "A generator", "frechet", "min", 300.0, 20.0)
+
+
+def generated(store: Store, run: Record, pictures: Mapping[int, bytes], **more: Any) -> Record:
+    """A run that made pictures, in a store."""
+    artifacts = {f"samples-{step:07d}.png": content for step, content in pictures.items()}
+    made = replace(run, artifacts=tuple(artifacts), **more)
+    store.put(made, artifacts)
+    return made
+
+
+def coded(picture: bytes) -> str:
+    return base64.b64encode(picture).decode()
+
+
+def test_samples_are_shown_at_every_step_and_embedded_once(tmp_path: Path) -> None:
+    store = stored(tmp_path)
+    start, middle = b"the same untrained network", b"adam at 200"
+    generated(store, record(WGAN, "adam"), {0: start, 200: middle, 400: b"adam at 400"})
+    lost = record(WGAN, "lion", status="diverged", reason="loss was inf at step 210")
+    generated(store, lost, {0: start, 200: b"lion at 200"})
+    same = {"status": "collapsed", "reason": "the samples are all alike, from step 200 to the end."}
+    generated(store, record(WGAN, "hvadam"), {0: start, 200: b"h 200", 400: b"h 400"}, **same)
+    text = page.render(store)
+    made = Page(text)
+    pictures = (start, middle, b"adam at 400", b"lion at 200", b"h 200", b"h 400")
+    assert [text.count(coded(picture)) for picture in pictures] == [1] * len(pictures)
+    # Without scripts: where each ended, in the order of the tables.
+    last = [address for address in made.addresses if address.startswith("data:")]
+    ends = (b"h 400", b"adam at 400", b"lion at 200")
+    assert last == [f"data:image/png;base64,{coded(picture)}" for picture in ends]
+    assert made.sliders == [{"min": "0", "max": "2", "value": "2"}]
+    packed = json.loads(made.scripts[1])
+    assert packed["steps"] == [0, 200, 400]
+    shown = {name: own["shown"] for name, own in packed["figures"].items()}
+    assert shown["hvadam"][0] == shown["adam"][0] == shown["lion"][0]
+    assert packed["pictures"][shown["adam"][1]] == coded(middle)
+    assert shown["lion"][1] == shown["lion"][2]  # it stays at its last one
+    assert packed["figures"]["lion"]["values"][2].endswith("at step 200")
+    assert "diverged: loss was inf at step 210" in made.text
+    assert "collapsed: the samples are all alike, from step 200 to the end." in made.text
+    assert "1 done, 1 collapsed, 1 diverged" in made.text
+
+
+def test_samples_are_of_the_run_in_the_middle() -> None:
+    metric = stats.Metric.of(record(WGAN))
+    runs = [record(WGAN, seed=seed, loss=loss) for seed, loss in enumerate((0.4, 0.1, 0.2))]
+    runs.append(record(WGAN, seed=3, status="diverged"))
+    assert samples.middle(runs[:3], metric).config.seed == 2
+    assert samples.middle(runs, metric).config.seed == 0  # of two the worse
+    assert samples.middle(runs[:2], metric._replace(goal="max")).config.seed == 1
+
+
+def test_samples_that_are_missing_or_too_many_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = stored(tmp_path)
+    adam = generated(store, record(WGAN, "adam"), {step: b"." * 100 for step in range(0, 401, 20)})
+    lion = generated(store, record(WGAN, "lion"), {400: b"gone"})
+    shutil.rmtree(store.path(lion.config).with_suffix(""))
+    (store.path(adam.config).with_suffix("") / "samples-0000200.png").unlink()
+    board = board_of(*store)
+    found = samples.samples(board, store)
+    assert found is not None
+    assert [figure.name for figure in found.figures] == ["adam"]
+    assert found.steps == [step for step in range(0, 401, 20) if step != 200]
+    monkeypatch.setattr(samples, "BUDGET", 350)
+    found = samples.samples(board, store)
+    assert found is not None
+    assert (len(found.steps), found.steps[-1], found.left_out) == (3, 400, 17)
+    assert "Pictures of 17 more evaluations lie beside the records." in page.render(store)
+    shutil.rmtree(store.path(adam.config).with_suffix(""))
+    assert "<h3>Samples" not in page.render(store)
+    assert "amples" not in report.markdown(store)
+
+
+def test_a_frechet_distance_is_not_taken_for_fid_nor_its_noise_for_a_difference() -> None:
+    runs = [record(WGAN, seed=seed) for seed in range(3)]
+    noisy = [
+        replace(run, test={**run.test, "frechet_sd": sd})
+        for run, sd in zip(runs, (0.5, 1.25, 9.0), strict=True)
+    ]
+    table = tables.results(board_of(*noisy))
+    assert table.heads[1] == "test Fréchet distance (not FID)"
+    assert "never with a published FID" in table.reading
+    assert "The measure's own noise is 1.2:" in table.reading
+    fid = [replace(run, test={**run.test, "fid": 1.0}) for run in runs]
+    table = tables.results(board_of(*fid))
+    assert table.heads[1] == "test FID"
+    assert "noise" not in table.reading
 
 
 def test_contenders_of_the_registry_look_different() -> None:

@@ -80,7 +80,8 @@ def look(name: str) -> Look:
         chance = crc32(variant.encode())
         dash = _DASHES[chance % len(_DASHES)]
         hue = hue if contender == OURS else _HUES[chance // len(_DASHES) % len(_HUES)]
-    return Look(label + bracket + variant, *hue, dash, 3.4 if name == OURS else 1.8)
+    light, dark = hue
+    return Look(label + bracket + variant, light, dark, dash, 3.4 if name == OURS else 1.8)
 
 
 @cache  # the registry looks through its folder at every question

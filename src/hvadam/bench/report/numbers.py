@@ -14,7 +14,7 @@ NOT_FID = "Fréchet distance (not FID)"
 def measure(metric: str, measured: Container[str]) -> str:
     """What a metric is called, given all that was measured beside it.
 
-    A Fréchet distance is FID only with the features of Inception, and is then measured as "fid" too.
+    A Fréchet distance is FID with the features of Inception only, where "fid" is measured too.
 
     Example:
         >>> measure("valid_loss", ()), measure("frechet", ()), measure("frechet", {"fid"})

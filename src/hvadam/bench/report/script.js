@@ -1,5 +1,5 @@
-// Draws the charts, toggles contenders, and lists the runs behind a cell. The numbers are all in
-// the JSON element; Plotly is unpacked when the first chart comes into view.
+// Draws the charts, leafs through samples, toggles contenders, and lists the runs behind a cell. The
+// numbers are all in the JSON elements; Plotly is unpacked when the first chart comes into view.
 "use strict";
 
 const content = JSON.parse(document.getElementById("content").textContent);
@@ -206,10 +206,42 @@ function redraw() {
 }
 dark.addEventListener("change", redraw);
 
+// ---- Samples
+
+const PNG = "data:image/png;base64,";
+
+function unpack(part) {
+  const packed = JSON.parse(document.getElementById(part.dataset.packed).textContent);
+  // What the page shows from the start is not packed a second time.
+  for (const { dataset, src } of part.querySelectorAll("img")) packed.pictures[dataset.place] = src.slice(PNG.length);
+  return packed;
+}
+
+function go(part, at) {
+  part.packed ??= unpack(part);
+  const { steps, pictures, figures } = part.packed;
+  for (const figure of part.querySelectorAll("figure")) {
+    const { shown, values } = figures[figure.dataset.of];
+    figure.querySelector("img").src = PNG + pictures[shown[at]];
+    figure.querySelector(".value").textContent = values[at];
+  }
+  const text = `step ${steps[at].toLocaleString("en")}`;
+  part.querySelector("output").textContent = text;
+  part.querySelector("input").setAttribute("aria-valuetext", text);
+}
+
+for (const part of document.querySelectorAll(".samples")) {
+  const slider = part.querySelector("input");
+  if (!slider) continue;
+  slider.addEventListener("input", () => go(part, Number(slider.value)));
+  part.querySelector(".steps").hidden = false;
+}
+
 // ---- Contenders
 
 function chips() {
   for (const chip of document.querySelectorAll("[data-contender]")) press(chip, !hidden.has(chip.dataset.contender));
+  for (const figure of document.querySelectorAll("[data-of]")) figure.hidden = hidden.has(figure.dataset.of);
 }
 
 bar?.addEventListener("click", (event) => {
@@ -228,10 +260,11 @@ bar?.addEventListener("click", (event) => {
 });
 chips();
 
-// What a link leads to must not lie under the bar of contenders, however many rows that has.
+// What a link leads to, and the slider of samples, must not lie under the bar of contenders, however
+// many rows that has.
 if (bar) {
   new ResizeObserver(() => {
-    document.documentElement.style.scrollPaddingTop = `${bar.offsetHeight + 16}px`;
+    document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`);
   }).observe(bar);
 }
 

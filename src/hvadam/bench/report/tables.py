@@ -299,8 +299,8 @@ def _on_the_measure(board: Board) -> list[str]:
     if noises:
         size = float(f"{units.factor * median(noises):.2g}")
         said.append(
-            f"The measure's own noise is {size:g}: its standard deviation over other samples of the "
-            "same run, median over the judged runs. Do not read smaller differences."
+            f"The measure's own noise is {size:g}: its standard deviation over other samples of "
+            "the same run, median over the judged runs. Do not read smaller differences."
         )
     return said
 
