@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PY = .venv/bin/python
 
-.PHONY: help demo valley theory speed look test test-slow check lint format types clean
+.PHONY: help demo valley evidence theory speed look test test-slow check lint format types clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -12,6 +12,9 @@ demo: .venv/installed  ## race in the valley, tune and train six optimizers on t
 
 valley: .venv/installed  ## race the paper's four on its toy functions, write the page; minutes
 	$(PY) -m hvadam.bench.cli valley --out .
+
+evidence: .venv/installed  ## make the whole comparison, in hours; stops and goes on as you like
+	$(PY) -m hvadam.bench.cli evidence
 
 theory: .venv/installed  ## measure the paper's theorems beside their bounds; some minutes
 	$(PY) -m hvadam.bench.cli theory --out .

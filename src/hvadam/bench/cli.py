@@ -395,6 +395,31 @@ def _make_app() -> "typer.Typer":
             raise typer.Exit(1)
 
     @app.command()
+    def evidence(
+        parts: Annotated[
+            str, typer.Option(metavar="NAMES", help="Only these; commas between them.")
+        ] = "tasks,ablation,sensitivity,generative",
+        out: Annotated[
+            Path, typer.Option(metavar="DIR", help="Where records and checkpoints go.")
+        ] = Path("results/evidence"),
+        workers: Annotated[
+            int | None,
+            typer.Option(
+                parser=_count, metavar="N", help="Runs at a time; one a core if not given."
+            ),
+        ] = None,
+    ) -> None:
+        """Make the whole comparison, hours of it; goes on where the records end."""
+        from rich.console import Console
+
+        from hvadam.bench.evidence import PARTS, gather
+
+        chosen = _names(parts, PARTS, "part", "'--parts'")
+        _make_directory(out)
+        if not gather(out, tuple(part for part in PARTS if part in chosen), workers, Console()):
+            raise typer.Exit(1)
+
+    @app.command()
     def report(
         store: Annotated[Path, typer.Option(metavar="DIR", help="Where the records are.")] = Path(
             "runs"

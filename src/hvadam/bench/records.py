@@ -18,8 +18,9 @@ from typing import Any, Literal
 
 from hvadam.bench.config import RunConfig
 
-# done: ran to the end. collapsed: so did this, with samples that are all alike. diverged: the loss left all bounds. pruned: stopped early as hopeless.
-# failed, out_of_memory, disk_full: did not get there, for the reason given; run again by a resume.
+# done: ran to the end. collapsed: so did this, with samples that are all alike. diverged: the loss
+# left all bounds. pruned: stopped early as hopeless. failed, out_of_memory, disk_full: did not get
+# there, for the reason given; run again by a resume.
 Status = Literal["done", "collapsed", "diverged", "pruned", "failed", "out_of_memory", "disk_full"]
 FINAL: tuple[Status, ...] = ("done", "collapsed", "diverged", "pruned")
 # Those with something to show for it: all steps taken and the test measured.
@@ -105,7 +106,7 @@ class Store:
         path = self.path(record.config)
         for name, content in (artifacts or {}).items():
             write_atomically(path.with_suffix("") / name, content)
-        text = json.dumps(record.to_json(), allow_nan=False, indent=1)
+        text = json.dumps(record.to_json(), allow_nan=False)
         write_atomically(path, text.encode())
 
     def __iter__(self) -> Iterator[Record]:

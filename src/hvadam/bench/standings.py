@@ -25,15 +25,20 @@ def sweep_and_show(
     studies: Sequence[Study], store: Store, engine: Engine, console: Console
 ) -> bool:
     """Run studies under a bar, then say who came where; whether all of them got to their end."""
-    sweep = Sweep(studies, store)
+    return run_and_show(Sweep(studies, store), engine, console)
+
+
+def run_and_show(
+    sweep: Sweep, engine: Engine, console: Console, about: str = "sweep", later: float = 0.0
+) -> bool:
+    """The same for a sweep that others follow, `about` what it is and taking so many seconds."""
     try:
         with _bars(console) as bars:
-            shown = bars.add_task("sweep", total=None, note="")
+            shown = bars.add_task(about, total=None, note="")
 
             def watch(progress: Progress) -> None:
-                bars.update(
-                    shown, completed=progress.over, total=progress.total, note=_note(progress)
-                )
+                note = _note(progress, later)
+                bars.update(shown, completed=progress.over, total=progress.total, note=note)
 
             sweep.run(engine, watch)
     finally:
@@ -135,9 +140,9 @@ def _bars(console: Console) -> Bars:
     return Bars(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
-def _note(progress: Progress) -> str:
+def _note(progress: Progress, later: float) -> str:
     running = ", ".join(f"{config.entrant} on {config.task}" for config in progress.running)
-    return f"about {_duration(progress.seconds_left)} left; {running}"
+    return f"about {_duration(progress.seconds_left + later)} left; {running}"
 
 
 def _trials(result: Result) -> str:

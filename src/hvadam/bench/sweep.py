@@ -96,11 +96,12 @@ class Sweep:
     Args:
         studies: What to run.
         store: Where the records are and go.
+        costs: What runs take; by the store's records if not given.
     """
 
-    def __init__(self, studies: Sequence[Study], store: Store) -> None:
+    def __init__(self, studies: Sequence[Study], store: Store, costs: Costs | None = None) -> None:
         self.ledger = Ledger(store)
-        self.costs = Costs(store)
+        self.costs = costs or Costs(store)
         self.refused: dict[str, str] = {}  # task -> why its runs cannot start
         self._arms = [arm for study in studies for arm in study.arms()]
         self._attempts: dict[str, int] = {}
@@ -119,13 +120,13 @@ class Sweep:
                 arm, config = ready.pop(0)
                 engine.submit(self._job(arm, config))
                 self._running[config.key] = (config, monotonic())
-            watch(self._progress(engine.slots))
+            watch(self.progress(engine.slots))
             outcomes = engine.wait(TICK)
             for outcome in outcomes:
                 self._settle(outcome)
             if outcomes:
                 ready = self._ready()
-        watch(self._progress(engine.slots))
+        watch(self.progress(engine.slots))
 
     def results(self) -> list[Result]:
         """What is known of each entry."""
@@ -136,6 +137,25 @@ class Sweep:
             runs = [run for run in map(self.ledger.get, configs) if run is not None]
             found.append(Result(arm.study, arm.entry, tuned, runs))
         return found
+
+    def progress(self, slots: int) -> Progress:
+        """How far it is, if so many run at a time."""
+        over, total, seconds = 0, 0, 0.0
+        for arm in self._arms:
+            if arm.study.task in self.refused:
+                continue
+            tuned = arm.tuned(self.ledger)
+            judging = [] if tuned.best is None else arm.final(tuned.best)
+            done = len(tuned.runs) + sum(self.ledger.get(c) is not None for c in judging)
+            runs = arm.runs + tuned.extensions * arm.study.tuning_seeds
+            over += done
+            total += runs
+            seconds += (runs - done) * self.costs.of(arm.final({})[0])
+        now = monotonic()
+        for config, since in self._running.values():
+            seconds -= min(now - since, self.costs.of(config))
+        running = [config for config, _ in self._running.values()]
+        return Progress(over, total, max(0.0, seconds) / slots, running)
 
     def _ready(self) -> list[tuple[Arm, RunConfig]]:
         """What can run now, each run once, the longest first."""
@@ -169,21 +189,3 @@ class Sweep:
         self._attempts[config.key] = self._attempts.get(config.key, 0) + 1
         if self._attempts[config.key] >= ATTEMPTS:
             self.ledger.give_up(config, outcome.reason)
-
-    def _progress(self, slots: int) -> Progress:
-        over, total, seconds = 0, 0, 0.0
-        for arm in self._arms:
-            if arm.study.task in self.refused:
-                continue
-            tuned = arm.tuned(self.ledger)
-            judging = [] if tuned.best is None else arm.final(tuned.best)
-            done = len(tuned.runs) + sum(self.ledger.get(c) is not None for c in judging)
-            runs = arm.runs + tuned.extensions * arm.study.tuning_seeds
-            over += done
-            total += runs
-            seconds += (runs - done) * self.costs.of(arm.final({})[0])
-        now = monotonic()
-        for config, since in self._running.values():
-            seconds -= min(now - since, self.costs.of(config))
-        running = [config for config, _ in self._running.values()]
-        return Progress(over, total, max(0.0, seconds) / slots, running)

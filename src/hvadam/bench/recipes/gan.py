@@ -1,4 +1,4 @@
-"""WGAN and WGAN-GP on CIFAR-10: Figure 6, its samples in the appendix, and the table beside Padam."""
+"""WGAN and WGAN-GP on CIFAR-10: Figure 6, the appendix's samples, and its Padam table."""
 
 from __future__ import annotations
 
