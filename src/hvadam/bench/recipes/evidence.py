@@ -44,11 +44,11 @@ TASKS: dict[str, dict[str, Any]] = {
     },
     "multi30k_transformer": {
         **{"train_pairs": 3000, "evaluated_pairs": 100, "width": 48, "inner": 96, "layers": 1},
-        **{"batch_tokens": 300, "epochs": 6, "scored": 20},
+        **{"batch_tokens": 300, "epochs": 4, "scored": 20},
     },
     "cifar10_vit_b16": {
         **{"train_images": 4000, "test_images": 2000, "dim": 48, "depth": 2},
-        **{"batch_size": 32, "epochs": 9},
+        **{"batch_size": 32, "epochs": 7},
     },
 }
 EVERYONE_ON = ("digits_cnn", "fashion_mnist_cnn")
