@@ -330,6 +330,15 @@ def test_samples_that_are_missing_or_too_many_are_left_out(
     assert "amples" not in report.markdown(store)
 
 
+def test_a_verdict_tells_of_collapses() -> None:
+    runs = [record(WGAN, "adam", seed=seed) for seed in range(3)]
+    for name in ("hvadam", "lion"):
+        runs += [replace(record(WGAN, name, seed=seed), status="collapsed") for seed in range(3)]
+    one = verdicts.verdict(board_of(*runs))
+    assert "HVAdam collapsed on most seeds: the samples are all alike." in one.sentence
+    assert "Lion (collapsed)" in one.others
+
+
 def test_a_frechet_distance_is_not_taken_for_fid_nor_its_noise_for_a_difference() -> None:
     runs = [record(WGAN, seed=seed) for seed in range(3)]
     noisy = [

@@ -92,7 +92,7 @@ function rates(chart) {
   const ground = chart.log ? 10 ** edge : edge;
   const lines = shown.map((trace) => line(trace.contender, {
     mode: "lines+markers", x: trace.x, y: trace.y,
-    marker: { opacity: 1, size: trace.x.map((lr) => (lr === trace.chosen ? 11 : 5)) },
+    marker: { opacity: 1, size: trace.x.map((lr) => (lr === trace.chosen ? 11 : 5)), line: { width: 1, color: variable("--ground") } },
     hovertemplate: "<b>%{fullData.name}</b>: %{y:.5~g}<br>lr %{x:~g}<extra></extra>",
   }));
   const lost = shown.map((trace) => {
@@ -103,7 +103,8 @@ function rates(chart) {
       hovertemplate: "<b>%{fullData.name}</b><br>lr %{x:~g}: diverged or pruned<extra></extra>",
     });
   });
-  const x = { ...axis("learning rate", "log"), dtick: 1, exponentformat: "power" };
+  // Powers are written larger than other ticks.
+  const x = { ...axis("learning rate", "log"), dtick: 1, exponentformat: "power", tickfont: { size: 10 } };
   return { data: [...lines, ...lost], x, y: { ...axis(chart.y, chart.log ? "log" : "linear"), range } };
 }
 

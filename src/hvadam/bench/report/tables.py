@@ -36,7 +36,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows by contender, with a line on how to read them."""
+    """Rows by contender, with lines on how to read them."""
 
     title: str
     heads: Sequence[str]
@@ -276,17 +276,18 @@ def _reading_of_results(board: Board) -> str:
             f"{100 * level:.4g}%, so that all comparisons of this table hold together at 95%. "
             "Unsettled: the seeds agree, but so few do by chance too often."
         )
-    said += _on_the_measure(board)
+    if about := _on_the_measure(board):
+        said.append(about)
     untuned = [look(e.name).label for e in board.race if e.judged and not e.tuned]
     if untuned:
         said.append(
             f"Not tuned on separate runs: {', '.join(untuned)}; the options are those that did "
             "best on the validation split, among the runs shown."
         )
-    return " ".join(said)
+    return "\n".join(said)
 
 
-def _on_the_measure(board: Board) -> list[str]:
+def _on_the_measure(board: Board) -> str:
     """What it is not, and how much of a difference is its own noise."""
     said, units = [], units_of(board)
     if units.measure == NOT_FID:
@@ -302,7 +303,7 @@ def _on_the_measure(board: Board) -> list[str]:
             f"The measure's own noise is {size:g}: its standard deviation over other samples of "
             "the same run, median over the judged runs. Do not read smaller differences."
         )
-    return said
+    return " ".join(said)
 
 
 def _reading_of_speed(board: Board, goal: float | None) -> str:

@@ -33,6 +33,9 @@ def verdict(board: Board) -> Verdict:
     if ours is None or not ours.judged:
         return Verdict("none", "HVAdam has no finished runs here.", others)
     standing, sentence = _sentence(board, ours, reference)
+    alike = [look(entry.name).label for entry in (ours, reference) if _collapsed(entry)]
+    if alike:
+        sentence += f" {' and '.join(alike)} collapsed on most seeds: the samples are all alike."
     return Verdict(standing, sentence, others)
 
 
@@ -105,6 +108,7 @@ def _others(board: Board, reference: Entry) -> str:
         if entry is reference or entry.name == OURS or not entry.judged:
             continue
         found, label = board.against(entry, reference), look(entry.name).label
+        label += " (collapsed)" if _collapsed(entry) else ""
         if not found.settled:
             groups["Tie or unsettled"].append(label)
         elif found.verdict == "worse":
@@ -116,3 +120,7 @@ def _others(board: Board, reference: Entry) -> str:
             groups["Ahead of Adam"].append(f"{label} by {by(found, board.metric, units)}")
     told = [f"{place}: {', '.join(names)}." for place, names in groups.items() if names]
     return " ".join(told)
+
+
+def _collapsed(entry: Entry) -> bool:
+    return 2 * sum(run.status == "collapsed" for run in entry.judged) > len(entry.judged)
