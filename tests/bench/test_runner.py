@@ -599,7 +599,7 @@ def test_run_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture
         (["digits_mlp", "adam", "--set", "betas=1"], ["betas", "(0.9, 0.999)", "got 1"]),
         (["digits_mlp", "adam", "--set", "gamma=1"], ["no option 'gamma'"]),
         (["digits_mlp", "adam", "--set", "task.epochs=x"], ["epochs", "'x'"]),
-        (["digits_mlp", "adam", "--scale", "paper"], ["no scale 'paper'", "smoke, laptop"]),
+        (["digits_mlp", "adam", "--scale", "large"], ["no scale 'large'", "smoke, laptop, paper"]),
         (["digits_mlp", "adam", "--protocol", "inherited"], ["no protocol 'inherited'"]),
         (["digits_mlp", "adam", "--seed", "-1"], ["--seed", "-1"]),
         (["digits_mlp"], ["contender"]),
@@ -631,4 +631,4 @@ def test_tasks_are_listed_with_their_data(
     assert main(["tasks"]) == 0
     printed = capsys.readouterr().out
     assert all(name in printed for name in tasks.names())
-    assert "accuracy, more is better; smoke, laptop; needs no data" in printed
+    assert "accuracy, more is better; smoke, laptop, paper; needs no data" in printed

@@ -229,7 +229,7 @@ def check(config: RunConfig) -> None:
         >>> check(RunConfig("digits_mlp", "adam", scale="laptop", options={"lr": 1e-3}))
         >>> check(RunConfig("digits_mlp", "adam", scale="enormous"))
         Traceback (most recent call last):
-        ValueError: hvadam.bench: digits_mlp has no scale 'enormous'; there are smoke, laptop.
+        ValueError: hvadam.bench: digits_mlp has no scale 'enormous'; there are smoke, laptop, paper.
     """
     settings_of(tasks.get(config.task), config)
     given = _as_options(config.options)
