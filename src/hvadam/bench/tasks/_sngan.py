@@ -20,7 +20,7 @@ from hvadam.bench.tasks._images import seeded, seeded_generator
 from hvadam.bench.tasks._spec import Split, Update
 
 _CLASSES = 10  # of every data set that has features to measure by
-_SHOWN = 500  # images that the loss is evaluated on
+_SHOWN = 500  # images, at most, that the loss is evaluated on
 
 
 class Drawn(NamedTuple):
@@ -102,7 +102,7 @@ class SpectralProblem(GenerativeProblem):
         self.generator.eval()
         pictures, indices = self.parts[split]
         shown = indices[:_SHOWN]
-        drawn = self._drawn(_SHOWN, seeded_generator("loss", self.seed))
+        drawn = self._drawn(len(shown), seeded_generator("loss", self.seed))
         loss = self._hinge(pictures(shown), pictures.labels[shown], drawn)
         measures = {**self.measured(split), "loss": loss.item()}
         if self.inherited:

@@ -39,12 +39,12 @@ TASK = Task(
         "smoke": {
             **SMALL,
             **{"data": "digits", "train_images": 400, "width": 2},
-            **{"batch_size": 40, "iterations": 10, "samples": 100},
+            **{"batch_size": 20, "iterations": 6, "evaluations": 5, "samples": 100},
         },
         "laptop": {
             **SMALL,
-            **{"train_images": 10_000, "width": 8},
-            **{"iterations": 400, "samples": 2_000},
+            **{"train_images": 10_000, "width": 4},
+            **{"batch_size": 32, "iterations": 200, "samples": 1_000},
         },
         "paper": PAPER,
     },
