@@ -213,3 +213,14 @@ def test_inherited_quirks_are_not_standard() -> None:
         judge: Any = one.discriminator.eval()
         last = judge.blocks[-1]
         assert torch.allclose(last(negative), last(2 * negative)) == alike
+
+
+def test_the_published_result_is_the_best_point() -> None:
+    one = problem("inherited")
+    first = one.evaluate("valid")
+    end: Any = one.generator.get_submodule("end")
+    nn.init.constant_(end.bias, 5.0)  # all white
+    assert one.evaluate("valid")["frechet"] > first["frechet"]
+    resumed = problem("inherited")
+    resumed.load_state_dict(one.state_dict())
+    assert one.evaluate("test") == resumed.evaluate("test") == first
