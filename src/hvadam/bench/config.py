@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 SCALES = ("smoke", "laptop", "paper")
@@ -52,15 +53,14 @@ class RunConfig:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, in a fixed order of keys."""
-        plain = {one.name: getattr(self, one.name) for one in fields(self)}
-        return json.loads(json.dumps(plain, sort_keys=True))
+        return json.loads(self._text)
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> RunConfig:
         """What `to_json` gave."""
         return cls(**plain)
 
-    @property
+    @cached_property  # a sweep asks for it again and again
     def key(self) -> str:
         """A name that equal configurations share and others do not.
 
@@ -68,5 +68,9 @@ class RunConfig:
             >>> RunConfig("digits_mlp", "adam", options={"lr": 1e-3}).key
             '...'
         """
-        canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+        return hashlib.sha256(self._text.encode()).hexdigest()[:16]
+
+    @property
+    def _text(self) -> str:
+        plain = {one.name: getattr(self, one.name) for one in fields(self)}
+        return json.dumps(plain, sort_keys=True, separators=(",", ":"))
