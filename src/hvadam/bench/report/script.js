@@ -104,7 +104,7 @@ function rates(chart) {
     });
   });
   // Powers are written larger than other ticks.
-  const x = { ...axis("learning rate", "log"), dtick: 1, exponentformat: "power", tickfont: { size: 10 } };
+  const x = { ...axis("learning rate", "log"), dtick: 1, exponentformat: "power", tickformat: "", tickfont: { size: 10 } };
   return { data: [...lines, ...lost], x, y: { ...axis(chart.y, chart.log ? "log" : "linear"), range } };
 }
 
@@ -116,14 +116,15 @@ function profile(chart) {
     own.hovertemplate = "<b>%{fullData.name}</b><br>%{y:.0%} of tasks within τ = %{x:.3~g}<extra></extra>";
     return own;
   });
-  return { data, x: axis("τ: times the steps of the quickest", "log"), y: { ...axis("share of tasks"), range: [-0.03, 1.05], tickformat: ".0%" } };
+  return { data, x: { ...axis("τ: times the steps of the quickest", "log"), nticks: 8 }, y: { ...axis("share of tasks"), range: [-0.03, 1.05], tickformat: ".0%" } };
 }
 
 function axis(title, type = "linear") {
   return {
     type, title: { text: escaped(title), standoff: 8, font: { size: 12 } }, automargin: true,
     gridcolor: variable("--line"), linecolor: variable("--line"), zeroline: false, ticks: "outside", tickcolor: variable("--line"),
-    ...(type === "log" ? { minor: { showgrid: false } } : {}),
+    // Few ticks with whole numbers: many would be single digits, and two of them the same.
+    ...(type === "log" ? { minor: { showgrid: false }, nticks: 4, tickformat: "~g" } : {}),
   };
 }
 
