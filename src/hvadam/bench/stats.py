@@ -217,6 +217,17 @@ def compare(
     ours = {record.config.seed: final(record, metric) for record in contender}
     theirs = {record.config.seed: final(record, metric) for record in reference}
     pairs = [(ours[seed], theirs[seed]) for seed in sorted(ours.keys() & theirs.keys())]
+    return compare_pairs(pairs, metric, level=level, comparisons=comparisons)
+
+
+def compare_pairs(
+    pairs: Sequence[tuple[float, float]],
+    metric: Metric,
+    *,
+    level: float = 0.95,
+    comparisons: int = 1,
+) -> Comparison:
+    """The same for values that are paired already, the contender's first."""
     differences = [0.0 if a == b else a - b for a, b in pairs]  # inf - inf is no difference
     interval = bootstrap(differences, level=1 - (1 - level) / comparisons)
     middle = median(differences) if differences else math.nan
