@@ -10,8 +10,8 @@ help:  ## list the commands
 demo: .venv/installed  ## race in the valley, tune and train six optimizers on three tasks, write a report
 	$(PY) -m hvadam.bench.cli demo
 
-valley: .venv/installed  ## race the paper's four on its toy functions, write the page; minutes
-	$(PY) -m hvadam.bench.cli valley --out .
+valley: .venv/installed  ## race every contender on the paper's toy functions, write the page; resumable
+	$(PY) -m hvadam.bench.cli valley --all --out .
 
 evidence: .venv/installed  ## make the whole comparison, in hours; stops and goes on as you like
 	$(PY) -m hvadam.bench.cli evidence

@@ -247,7 +247,7 @@ def test_the_page_is_what_the_results_say() -> None:
     assert shown == page.render(results)
     assert "nan" not in shown
     figures = re.findall(r"\]\((figures/[^)]+)\)", shown)
-    assert len(figures) >= 9
+    assert len(figures) >= 10
     for figure in figures:
         assert (ROOT / "docs" / figure).stat().st_size < 150_000
 
