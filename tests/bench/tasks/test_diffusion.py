@@ -233,7 +233,7 @@ def test_an_interrupted_run_has_the_same_average_to_the_last_bit(tmp_path: Path)
 
 
 def test_batches_are_full_and_the_same_whenever_asked_for() -> None:
-    one = problem(batch_size=50, train_images=400)
+    one = problem(batch_size=50)
     assert one.batches == 7  # of 360 images that are not held out
     assert {len(one.batch(step).real) for step in range(15)} == {50}
     assert all(torch.equal(a, b) for a, b in zip(one.batch(9), one.batch(9), strict=True))
@@ -268,17 +268,14 @@ def test_smoke_runs_and_keeps_pictures(tmp_path: Path) -> None:
     assert record.status == "done", record.reason
     assert {"frechet", "frechet_sd", "diversity", "loss"} == set(record.test)
     assert len(record.artifacts) == len(record.curve)
-    last = store.path(SMOKE).with_suffix("") / record.artifacts[-1]
+    last = store.artifacts_path(SMOKE) / record.artifacts[-1]
     assert Image.open(io.BytesIO(last.read_bytes())).size == (64, 64)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["ddim", "ancestral"])
 def test_training_brings_samples_nearer(sampler: str) -> None:
-    one = problem(
-        **{"iterations": 600, "width": 16, "ema": 0.98, "train_images": 1500},
-        **{"sampler": sampler, "sampling_steps": 25},
-    )
+    one = problem(iterations=600, width=16, ema=0.98, sampler=sampler, sampling_steps=25)
     before = one.evaluate("valid")
     optimizer = torch.optim.Adam(one.model.parameters(), 2e-3)
     for step in range(one.steps):
