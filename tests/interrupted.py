@@ -31,5 +31,5 @@ def essence(record: Record) -> object:
 
 def artifacts(store: Store, config: RunConfig) -> dict[str, bytes]:
     """The files that a run left beside its record."""
-    folder = store.path(config).with_suffix("")
+    folder = store.artifacts_path(config)
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}

@@ -313,8 +313,8 @@ def test_samples_that_are_missing_or_too_many_are_left_out(
     store = stored(tmp_path)
     adam = generated(store, record(WGAN, "adam"), {step: b"." * 100 for step in range(0, 401, 20)})
     lion = generated(store, record(WGAN, "lion"), {400: b"gone"})
-    shutil.rmtree(store.path(lion.config).with_suffix(""))
-    (store.path(adam.config).with_suffix("") / "samples-0000200.png").unlink()
+    shutil.rmtree(store.artifacts_path(lion.config))
+    (store.artifacts_path(adam.config) / "samples-0000200.png").unlink()
     board = board_of(*store)
     found = samples.samples(board, store)
     assert found is not None
@@ -325,7 +325,7 @@ def test_samples_that_are_missing_or_too_many_are_left_out(
     assert found is not None
     assert (len(found.steps), found.steps[-1], found.left_out) == (3, 400, 17)
     assert "Pictures of 17 more evaluations lie beside the records." in page.render(store)
-    shutil.rmtree(store.path(adam.config).with_suffix(""))
+    shutil.rmtree(store.artifacts_path(adam.config))
     assert "<h3>Samples" not in page.render(store)
     assert "amples" not in report.markdown(store)
 

@@ -164,7 +164,7 @@ def test_runs_as_a_loop_written_by_hand(toys: Builder, store: Store) -> None:
             assert torch.equal(value, network.state_dict()[key]), key
     assert (record.status, record.metric, record.goal) == ("done", "loss", "min")
     assert record.artifacts == tuple(f"picture-{s:07d}.png" for s in (0, 6, 12, 18, 24))
-    folder = store.path(record.config).with_suffix("")
+    folder = store.artifacts_path(record.config)
     assert sorted(p.name for p in folder.iterdir()) == list(record.artifacts)
 
 

@@ -96,6 +96,10 @@ class Store:
         """Where a run that is under way keeps what it needs to go on after a crash."""
         return self.path(config).with_suffix(".checkpoint")
 
+    def artifacts_path(self, config: RunConfig) -> Path:
+        """The folder of what a run made to look at, if it made any."""
+        return self.path(config).with_suffix("")
+
     def get(self, config: RunConfig) -> Record | None:
         """The record of a run, if there is one."""
         path = self.path(config)
@@ -105,7 +109,7 @@ class Store:
         """Keep a record: readers see the old one or the new one, never half of one."""
         path = self.path(record.config)
         for name, content in (artifacts or {}).items():
-            write_atomically(path.with_suffix("") / name, content)
+            write_atomically(self.artifacts_path(record.config) / name, content)
         text = json.dumps(record.to_json(), allow_nan=False)
         write_atomically(path, text.encode())
 

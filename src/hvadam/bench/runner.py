@@ -252,7 +252,8 @@ def _end(training: Training, test: Mapping[str, float]) -> tuple[Status, str]:
         if not training.problem.collapsed(point.valid):
             break
         since = point.step
-    return "collapsed", f"the samples are all alike, from step {since} to the end."
+    when = f"from step {since} to the end" if since else "and never were anything else"
+    return "collapsed", f"the samples are all alike, {when}."
 
 
 def _status(error: Exception) -> tuple[Status, str]:

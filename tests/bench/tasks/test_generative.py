@@ -15,7 +15,7 @@ from hvadam import HVAdam
 from hvadam.bench import tasks
 from hvadam.bench.config import RunConfig
 from hvadam.bench.models import dcgan
-from hvadam.bench.records import Store
+from hvadam.bench.records import MEASURED, Store
 from hvadam.bench.runner import run
 from hvadam.bench.tasks._wasserstein import WassersteinProblem
 
@@ -47,11 +47,12 @@ def test_smoke_runs_and_keeps_pictures(name: str, protocol: str, tmp_path: Path)
     store = Store(tmp_path)
     config = RunConfig(name, "hvadam", "smoke", options={"lr": 1e-3}, protocol=protocol)
     record = run(config, store)
-    assert record.status == "done", record.reason
+    # A handful of steps does not get all of them beyond the sameness of untrained samples.
+    assert record.status in MEASURED, record.reason
     assert {"frechet", "frechet_sd", "diversity", "loss"} == set(record.test)
     assert "fid" not in record.test  # the features are not Inception's
     assert len(record.artifacts) == len(record.curve)
-    last = store.path(config).with_suffix("") / record.artifacts[-1]
+    last = store.artifacts_path(config) / record.artifacts[-1]
     assert Image.open(io.BytesIO(last.read_bytes())).size == (128, 128)
 
 

@@ -88,7 +88,7 @@ def _remote(job: Job, folder: Path) -> _Result:
     record = store.get(job.config)
     if record is None:
         return _Result(outcome, None, {})
-    beside = store.path(job.config).with_suffix("")
+    beside = store.artifacts_path(job.config)
     return _Result(
         outcome, record, {name: (beside / name).read_bytes() for name in record.artifacts}
     )

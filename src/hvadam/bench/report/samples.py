@@ -120,7 +120,7 @@ def that_fit(sizes: Mapping[int, int], budget: int) -> list[int]:
 
 def _files(run: Record, store: Store) -> dict[int, Path]:
     """A run's pictures that are there, by step."""
-    folder = store.path(run.config).with_suffix("")
+    folder = store.artifacts_path(run.config)
     named = [re.fullmatch(r"samples-(\d+)\.png", name) for name in run.artifacts]
     found = {int(match[1]): folder / match[0] for match in named if match}
     return {step: path for step, path in found.items() if path.is_file()}
