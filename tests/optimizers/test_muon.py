@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils.parametrizations import spectral_norm
 
 from hvadam import optimizers
 
@@ -43,6 +44,15 @@ def test_without_a_model_the_shape_decides() -> None:
 
 
 @pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="torch has no Muon before 2.9")
+def test_a_normalised_embedding_is_still_one() -> None:
+    model = nn.Sequential(nn.Embedding(7, 4), nn.Linear(4, 4), nn.Linear(4, 2))
+    for layer in model:
+        spectral_norm(layer)
+    methods = [g["method"] for g in optimizers.create("muon", model).param_groups]
+    sizes = [len(g["params"]) for g in optimizers.create("muon", model).param_groups]
+    assert dict(zip(methods, sizes, strict=True)) == {"muon": 1, "adamw": 4}
+
+
 @pytest.mark.parametrize("shape", [(6, 4), (4, 6)])
 def test_is_torchs_muon_up_to_bfloat16(shape: tuple[int, int]) -> None:
     torch.manual_seed(0)

@@ -127,7 +127,8 @@ def by_method(model: nn.Module | None, groups: list[dict[str, Any]]) -> list[dic
     a matrix if, with one row per entry of its first axis, it has rows and columns, more than one
     of each: class tokens and position embeddings of shape (1, n, d) are not.
     """
-    outer = {id(module.weight) for module in _embeddings_and_head(model)}
+    # Not `module.weight`, which a parametrization computes anew each time.
+    outer = {id(p) for module in _embeddings_and_head(model) for p in module.parameters()}
 
     def is_matrix(p: Tensor) -> bool:
         return p.ndim >= 2 and min(len(p), p.numel() // max(1, len(p))) > 1 and id(p) not in outer
@@ -141,7 +142,7 @@ def by_method(model: nn.Module | None, groups: list[dict[str, Any]]) -> list[dic
     return split
 
 
-def _embeddings_and_head(model: nn.Module | None) -> list[Any]:
+def _embeddings_and_head(model: nn.Module | None) -> list[nn.Module]:
     modules = list(model.modules()) if model is not None else []
     embeddings = [m for m in modules if isinstance(m, (nn.Embedding, nn.EmbeddingBag))]
     return embeddings + [m for m in modules if isinstance(m, nn.Linear)][-1:]
