@@ -420,6 +420,25 @@ def _make_app() -> "typer.Typer":
             raise typer.Exit(1)
 
     @app.command()
+    def findings(
+        evidence: Annotated[
+            Path, typer.Option(metavar="DIR", help="Where `hvadam evidence` put its records.")
+        ] = Path("results/evidence"),
+        out: Annotated[
+            Path, typer.Option(metavar="DIR", help="Where README.md, docs/ and results/ are.")
+        ] = Path("."),
+    ) -> None:
+        """Tell what the comparison found: pages, figures and the README's table; skips the cut."""
+        from rich.console import Console
+
+        from hvadam.bench.findings import publish
+
+        try:
+            publish(evidence, out, Console())
+        except ValueError as error:
+            raise typer.Exit(_fail(str(error))) from error
+
+    @app.command()
     def report(
         store: Annotated[Path, typer.Option(metavar="DIR", help="Where the records are.")] = Path(
             "runs"

@@ -65,7 +65,7 @@ def draw_forest(boards: Sequence[Content]) -> Figure:
     reach = _reach(shown)
     for row, board in enumerate(shown):
         if row % 2:
-            axes.axhspan(row - 0.5, row + 0.5, color="#F3F3F3", lw=0)
+            axes.axhspan(row - 0.5, row + 0.5, color="#E8E8E8", lw=0, zorder=0)
         present = [name for name in MARKS if name in board["entries"]]
         for place, name in enumerate(present):
             found = board["entries"][name]["against_adam"]
@@ -75,7 +75,9 @@ def draw_forest(boards: Sequence[Content]) -> Figure:
     axes.set_yticks(range(len(shown)), [title(board) for board in shown])
     axes.set_ylim(len(shown) - 0.5, -0.5)
     axes.set_xlim(-reach, reach)
-    axes.set_xlabel("difference to Adam, % of Adam's median\n← worse        better →")
+    seeds = sorted({board["seeds"] for board in shown})
+    n = f"n = {' or '.join(map(str, seeds))} seeds"
+    axes.set_xlabel(f"← worse        better →\ndifference to Adam, % of Adam's median, {n}")
     axes.tick_params(axis="y", length=0)
     axes.spines[["left", "right", "top"]].set_visible(False)
     handles = [mark.handle() for mark in MARKS.values()]
@@ -172,7 +174,7 @@ def _curves(axes: Axes, board: Content) -> None:
         axes.plot(steps, middle, **line_of(name))
         if name in (OURS, REFERENCE):
             axes.fill_between(steps, low, high, color=line_of(name)["color"], alpha=0.15, lw=0)
-        later += [x for x in middle[max(1, len(middle) // 5) :] if not math.isnan(x)]
+        later += [x for x in middle[max(1, len(middle) // 4) :] if not math.isnan(x)]
     if later:  # what happens in the first steps would flatten the rest
         edge = 0.06 * (max(later) - min(later)) or 0.1
         axes.set_ylim(min(later) - edge, max(later) + edge)

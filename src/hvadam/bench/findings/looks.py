@@ -1,4 +1,4 @@
-"""How entries are drawn on the pages: the report's colours on light ground, in matplotlib's terms."""
+"""How entries are drawn: the report's colours on light ground, in matplotlib's terms."""
 
 from __future__ import annotations
 

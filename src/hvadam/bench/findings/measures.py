@@ -261,7 +261,7 @@ def _awakening(runs: Sequence[Record]) -> Content | None:
 def _trace(runs: Sequence[Record]) -> list[list[float | str | None]]:
     """Step, gain, alignment and restarts over a run, medians over seeds."""
     rows: list[list[float | str | None]] = []
-    for step in sorted({p.step for run in runs for p in run.curve if p.diagnostics}):
+    for step in sorted({p.step for run in runs for p in run.curve if p.diagnostics and p.step}):
         points = [p for run in runs for p in run.curve if p.step == step]
         keys = ("hidden_gain", "alignment", "restarts")
         rows.append([step, *(_middle(_watch(p, key) for p in points) for key in keys)])

@@ -1,4 +1,4 @@
-"""``docs/findings.md`` out of ``results/evidence.json``: numbers are read, verdicts are computed."""
+"""``docs/findings.md`` out of ``results/evidence.json``: numbers read, verdicts computed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from hvadam.bench import stats
 from hvadam.bench.findings import prose, sections
+from hvadam.bench.findings.claims import MISSING, UNTESTED
 from hvadam.bench.findings.maps import CLEAR
 from hvadam.bench.findings.measures import ADAMW
 from hvadam.bench.findings.words import (
@@ -20,6 +21,7 @@ from hvadam.bench.findings.words import (
     title,
     units_of,
     value,
+    wrapped,
 )
 from hvadam.bench.report.looks import OURS, REFERENCE
 from hvadam.bench.report.tables import escape
@@ -40,9 +42,10 @@ def render(content: Content) -> str:
     if content["tasks"]:
         parts += [prose.BESIDE, _beside(content["tasks"]), where_it_helps(content["tasks"])]
         parts += [prose.CURVES.format(evaluations=_evaluations(content)), sections.sooner(content)]
+        parts.append(sections.awakening(content))
         parts += [prose.SENSITIVITY, sections.sensitivity(content)]
     if content["ablation"]:
-        parts += [prose.ABLATION, sections.awakening(content), sections.ablation(content)]
+        parts += [prose.ABLATION, sections.ablation(content)]
     parts.append("## Which options" if not content["maps"] else prose.MAPS.format(clear=CLEAR))
     parts += [sections.options(content), sections.rates(content)]
     if content["generative"]:
@@ -53,7 +56,7 @@ def render(content: Content) -> str:
     if content["tasks"]:
         parts += ["## Every task", *map(every_entry, content["tasks"])]
     parts += [prose.CARE, _unfinished(content)]
-    return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
+    return wrapped("\n\n".join(part.strip() for part in parts if part.strip())) + "\n"
 
 
 def headline(content: Content) -> str:
@@ -173,7 +176,7 @@ def _defaults(found: Mapping[str, Sequence[float]]) -> str:
 
 def _claims(content: Content) -> str:
     rows = [
-        [one["claim"], one["where"], f"**{one['verdict']}**", _link(one["figure"], content)]
+        [one["claim"], one["where"], f"**{one['verdict']}**", _link(one, content)]
         for one in content["claims"]
     ]
     reasons = [f"- **{one['claim']}**: {one['why']}." for one in content["claims"] if one["why"]]
@@ -188,14 +191,15 @@ def _claims(content: Content) -> str:
     )
 
 
-def _link(figure: str, content: Content) -> str:
+def _link(claim: Content, content: Content) -> str:
     drawn = {
         "against Adam": content["tasks"],
         "curves": content["tasks"],
         "ablation": content["ablation"],
         "generators": content["generative"],
     }
-    return f"[figure](#{ANCHORS[figure]})" if drawn.get(figure) else ""
+    told = claim["verdict"] not in (MISSING, UNTESTED) and drawn[claim["figure"]]
+    return f"[figure](#{ANCHORS[claim['figure']]})" if told else ""
 
 
 def _beside(boards: Sequence[Content]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter
@@ -38,6 +39,7 @@ def draw_ablation(boards: Sequence[Content]) -> Figure:
         column[1].axhline(AWAKE, color="black", lw=0.8, ls=":")
         _traces(column[2], own, 2, "alignment")
         column[2].set_ylim(0, 1)
+        _restarts(column[2], own[-1])
         column[2].set_xlabel("steps", fontsize=9)
     for axes in grid[:, 1:].flat:
         axes.set_ylabel("")
@@ -60,10 +62,7 @@ def draw_maps(maps: Sequence[Content]) -> Figure:
     tasks = list(dict.fromkeys(one["task"] for one in maps))
     options = list(dict.fromkeys(one["option"] for one in maps))
     by_place = {(one["task"], one["option"]): one for one in maps}
-    # Stacked, for side by side no number in a cell would be legible on a phone.
-    figure = Figure(
-        figsize=(WIDTH, 2.35 * len(tasks) * len(options) ** 0.5 + 0.8), layout="constrained"
-    )
+    figure = Figure(figsize=(WIDTH, 2.5 * len(tasks) + 0.8), layout="constrained")
     grid = figure.subplots(len(tasks), len(options), squeeze=False)
     image = None
     for row, task in zip(grid, tasks, strict=True):
@@ -76,9 +75,8 @@ def draw_maps(maps: Sequence[Content]) -> Figure:
         axes.set_yticklabels([])
     if image is not None:
         bar = figure.colorbar(image, ax=grid, location="bottom", aspect=40, shrink=0.7, pad=0.02)
-        bar.set_label(
-            f"% short of the best of the map (×: diverged; {FAR:g} and more: darkest)", fontsize=9
-        )
+        bar.set_ticks([0, 1, 2.5, 5, 10, FAR], labels=["0", "1", "2.5", "5", "10", f"{FAR:g}+"])
+        bar.set_label("% short of the best of the map (×: diverged)", fontsize=9)
         bar.ax.tick_params(labelsize=9)
     return figure
 
@@ -116,13 +114,20 @@ def _levels(axes: Axes, boards: Sequence[Content]) -> None:
 def _traces(axes: Axes, boards: Sequence[Content], key: int, label: str) -> None:
     longest = boards[-1]
     for level in longest["levels"]:
-        points = [row for row in level["trace"] if row[key] is not None]
+        points = [row for row in level["trace"] if row[key]]  # a gain of 0 is off the log scale
         if points and level["hidden"]["gain"]:
             steps, values = [row[0] for row in points], [row[key] for row in points]
             axes.plot(steps, values, marker=".", **line_of(level["name"]))
     if len(boards) > 1:
         axes.axvline(boards[0]["steps"], color=GREY, lw=1, ls="--")
     axes.set_ylabel(label, fontsize=9)
+
+
+def _restarts(axes: Axes, board: Content) -> None:
+    ours = next((level for level in board["levels"] if level["name"] == OURS), None)
+    if ours and ours["hidden"] and ours["hidden"]["restarts"] is not None:
+        text = f"HVAdam: {ours['hidden']['restarts']:g} restarts"
+        axes.text(0.97, 0.06, text, ha="right", fontsize=9, transform=axes.transAxes)
 
 
 def _map(axes: Axes, one: Content) -> Any:
@@ -135,12 +140,11 @@ def _map(axes: Axes, one: Content) -> Any:
             for row in one["cells"]
         ]
     ).T  # rates down, values of the option across
-    image = axes.imshow(
-        np.sqrt(short), cmap="cividis_r", vmin=0, vmax=math.sqrt(FAR), aspect="auto"
-    )
+    # The root, for what is near the best matters most.
+    image = axes.imshow(short, cmap="cividis_r", norm=PowerNorm(0.5, 0, FAR), aspect="auto")
     for (i, j), value in np.ndenumerate(short):
         text = "×" if np.isnan(value) else f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
-        dark = not np.isnan(value) and value > 0.3 * FAR
+        dark = not np.isnan(value) and value > 0.2 * FAR
         style = {"ha": "center", "va": "center", "fontsize": 7.5}
         axes.text(j, i, text, color="white" if dark else "black", **style)
     default = one["values"].index(one["default"]) if one["default"] in one["values"] else None
@@ -160,12 +164,14 @@ def _map(axes: Axes, one: Content) -> Any:
 
 def _distances(axes: Axes, board: Content) -> None:
     names = list(board["entries"])
-    finite = [x for e in board["entries"].values() for x in e["values"] if x is not None]
+    entries = [entry for entry in board["entries"].values() if not lost(entry)]
+    finite = [x for entry in entries for x in entry["values"] if x is not None]
     for row, name in enumerate(names):
         entry, line = board["entries"][name], line_of(name)
         ends = [math.nan if entry[key] is None else float(entry[key]) for key in ("low", "high")]
         if why := lost(entry):
-            axes.text(max(finite), row, why, fontsize=9, va="center", ha="right", color=GREY)
+            beside = axes.get_yaxis_transform()  # across, in shares of the panel
+            axes.text(0.98, row, why, transform=beside, fontsize=9, va="center", ha="right")
         elif all(map(math.isfinite, ends)):
             axes.plot(ends, [row, row], color=line["color"], lw=1.8)
         if entry["median"] is not None and not lost(entry):

@@ -33,8 +33,8 @@ learning rate, beside those of the paper's baselines that ran here. A claim to b
 where HVAdam is ahead of all of them on each task, *does not hold* where it is behind one of them on
 one task, holds *in part* where it is ahead of all on some of the tasks, and is *undecided* where it
 is neither. A claim that something helps in general *holds* where it does on more than half of the
-tasks and harms on none, *does not hold* where it helps on none, and holds *in part* between these.
-"Almost all" is nine pairs of ten.
+tasks and harms on none, *does not hold* where it helps on none, and holds *in part* between these;
+it is not judged before half of the tasks are finished. "Almost all" is nine pairs of ten.
 """
 
 BESIDE = """\
@@ -61,6 +61,14 @@ seed was at its end, over the first at which Adam was. There are about {evaluati
 a run, so it is coarse.
 """
 
+GAIN = """\
+**Does the hidden step wake up?** The gain b multiplies the step along the hidden vector. It is
+$10^{6δ-3}$, where δ averages how well the hidden vector agrees with the gradient's average, from 0
+on. So it starts at 0.001 and is 1, where that step is as long as the hidden vector times the
+learning rate, once δ is 0.5: after some 700 steps if they agree wholly, and never if their
+alignment stays below 0.5.
+"""
+
 SENSITIVITY = """\
 ## How much the learning rate matters
 
@@ -76,7 +84,9 @@ ABLATION = """\
 
 ![The ablation, and when the hidden step wakes up](figures/evidence-ablation.png)
 
-HVAdam⁰ is Adam; HVAdam¹ adds the step along the hidden vector, HVAdam² the preconditioner made from
+Middle: the gain b over the long runs, medians over seeds, with 1 dotted and the end of the short
+runs dashed; below, how well the hidden vector agrees with the gradient's average. HVAdam⁰ is Adam;
+HVAdam¹ adds the step along the hidden vector, HVAdam² the preconditioner made from
 it, HVAdam the restarts. Each level has its own learning rate, in the short runs and again in the
 long ones.
 """
@@ -116,13 +126,13 @@ are not in it.
 CARE = """\
 ## Read with care
 
-- Ten small tasks are no sample of anything. Counts of ahead and behind describe these tasks.
+- A few small tasks are no sample of anything. Counts of ahead and behind describe these tasks.
 - One seed tunes. Where rates are close the choice is partly luck, for everyone alike; the fresh
   seeds judge the choice as it fell.
 - Tuning is of the learning rate alone. The paper searched gamma too (appendix F), and gave its
   baselines the settings of the literature; here nobody gets more than the others.
-- AdamW has a weight decay of 0.01 throughout; the others have what the task sets, which for most
-  tasks is none.
+- AdamW has a weight decay of 0.01 throughout; the others have what the task sets, which may be
+  none.
 - Tasks keep the architecture's kind and the data of the paper where they can, at a fraction of the
   width, data and length; `hvadam recipes` lists what the full protocols would cost.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from operator import eq, gt
 from statistics import median
 from typing import Any
 
@@ -52,10 +53,15 @@ def sensitivity(content: Content) -> str:
         rows.append(
             [label(name), f"{median(own):.1f}", f"{own[0]:.1f} to {own[-1]:.1f}", str(len(own))]
         )
-    place = (
-        f"HVAdam is number {ordered.index(OURS) + 1} of {len(ordered)}" if OURS in ordered else ""
-    )
-    said = f"By the median over tasks {place}." if place else ""
+    said = ""
+    if OURS in decades:
+        medians = {name: median(own.values()) for name, own in decades.items()}
+        own = medians.pop(OURS)
+        wider, same = (sum(op(other, own) for other in medians.values()) for op in (gt, eq))
+        said = (
+            f"Over the tasks HVAdam's median is {own:.1f} decades; of the {len(medians)} others, "
+            f"{wider} {'has' if wider == 1 else 'have'} a wider one and {same} the same."
+        )
     return f"{said}\n\n{table(['', 'median decades', 'range', 'tasks'], rows)}" if rows else ""
 
 
@@ -66,7 +72,7 @@ def decades_by_entry(boards: Sequence[Content]) -> dict[str, dict[str, float]]:
     common = [n for n in boards[0]["entries"] if all(n in board["entries"] for board in boards)]
     found = {
         name: {
-            board["task"]: board["entries"][name]["decades"]
+            board["task"]: round(board["entries"][name]["decades"], 1)  # 1 to 3 as 3 to 10
             for board in boards
             if board["entries"][name]["decades"] is not None
         }
@@ -96,29 +102,36 @@ def ablation(content: Content) -> str:
 
 
 def awakening(content: Content) -> str:
-    """When the hidden step is large enough to matter."""
-    seen = [board["hidden"] for board in content["tasks"] if board["hidden"]]
-    longer = [
-        level["hidden"]
+    """Whether the hidden step grew large enough to matter, and when."""
+    found = [
+        (f"{title(board)}, {board['steps']:,} steps", board["hidden"])
+        for board in content["tasks"]
+        if board["hidden"]
+    ]
+    found += [
+        (f"{title(board)}, {board['steps']:,} steps (ablation)", level["hidden"])
         for board in content["ablation"]
         for level in board["levels"]
         if level["name"] == OURS and level["hidden"]
     ]
-    said = [
-        "The gain b multiplies the step along the hidden vector. By its formula it starts at 0.001 "
-        "and needs some 700 steps without a restart to be 1, where that step is as long as the "
-        "hidden vector times the learning rate."
+    if not found:
+        return ""
+    runs, woke = (sum(one[key] for _, one in found) for key in ("runs", "woke"))
+    rows = [
+        [
+            about,
+            f"{one['gain']:.2g}",
+            f"{one['woke']} of {one['runs']}",
+            f"{one['step']:,.0f}" if one["step"] is not None else "–",
+            f"{one['restarts']:g}",
+        ]
+        for about, one in found
     ]
-    for about, found in (("the tasks", seen), ("the ablation", longer)):
-        runs, woke = (sum(one[key] for one in found) for key in ("runs", "woke"))
-        if not runs:
-            continue
-        steps = [one["step"] for one in found if one["step"] is not None]
-        when = f", by step {median(steps):,.0f} in the median study" if steps else ""
-        said.append(
-            f"In {about}, b was seen at 1 or above in {woke} of {runs} runs of HVAdam{when}."
-        )
-    return " ".join(said)
+    heads = ["", "gain at the end", "runs with a gain of 1", "first seen at step", "restarts"]
+    return (
+        f"{prose.GAIN.strip()} It was seen there in {woke} of {runs} runs of HVAdam.\n\n"
+        f"{table(heads, rows)}\n\nMedians over seeds, at the evaluations."
+    )
 
 
 def options(content: Content) -> str:
@@ -184,7 +197,8 @@ def rates(content: Content) -> str:
     at = found.get(default)
     said = (
         f"**lr**: the default, {rate(float(default))}, was HVAdam's best on {at['best']} of "
-        f"{at['tasks']} tasks; over the tasks it costs {short(at['median'])} in the median."
+        f"{at['tasks']} task{'s' * (at['tasks'] != 1)}; over the tasks it costs "
+        f"{short(at['median'])} in the median."
         if at
         else ""
     )
@@ -223,13 +237,14 @@ def cost(content: Content) -> str:
     if found:
         middle = median(pace["median"] for _, pace in found)
         parts.append(
-            "**Time of a whole training step** over that of `torch.optim.Adam` as it is by default, "
-            f"paired by seed: {middle:.2f} in the median task. The machine was shared with other work while "
-            "these ran, so take them as rough."
+            "**Time of a whole training step** over that of `torch.optim.Adam` as it is by "
+            f"default, paired by seed: {middle:.2f} in the median task. The machine was shared "
+            "with other work while these ran, so take them as rough."
         )
         rows = [[name, f"{_ratio3(pace)}", str(pace["n"])] for name, pace in found]
         parts.append(table(["", "HVAdam / Adam", "n"], rows))
-    return "\n\n".join(["## What it costs", *parts] if not measured else parts)
+    head = [] if measured or not parts else ["## What it costs"]
+    return "\n\n".join([*head, *parts])
 
 
 def elsewhere(content: Content) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -13,6 +15,7 @@ from hvadam.bench.report.numbers import MINUS, Units
 from hvadam.bench.report.tables import escape
 
 Content = Mapping[str, Any]
+LINE = 100
 STANDINGS = ("ahead", "tie", "behind", "unsettled")
 # The tasks as they ran: the titles that they have by themselves are of the full protocols.
 NAMES = {
@@ -142,6 +145,26 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines
     ]
     return "\n".join([written[0], "|" + "---|" * len(heads), *written[1:]])
+
+
+def wrapped(text: str) -> str:
+    """Sentences and lists in lines of at most 100 signs; tables, headings and pictures as they are.
+
+    Example:
+        >>> wrapped("| a table |\\n- " + 40 * "one " + "end").splitlines()[2]
+        '  one one one one one one one one one one one one one one one one end'
+    """
+    lines: list[str] = []
+    for line in text.splitlines():
+        if len(line) <= LINE or line[0] in "|#!<":
+            lines.append(line)
+            continue
+        first = re.match(r" *(- |\d+\. )?", line)
+        indent = " " * len(first[0]) if first else ""
+        lines += textwrap.wrap(
+            line, LINE, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+    return "\n".join(lines)
 
 
 def label(name: str) -> str:
