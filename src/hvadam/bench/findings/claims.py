@@ -30,7 +30,6 @@ from hvadam.bench.report.looks import OURS
 Content = Mapping[str, Any]
 HOLDS, PARTLY, FAILS = "holds", "holds in part", "does not hold"
 OPEN, MISSING, UNTESTED = "undecided", "not finished", "not testable here"
-VERDICTS = (HOLDS, PARTLY, FAILS, OPEN, MISSING, UNTESTED)
 
 # Those that the paper compares with, of its fifteen; Padam in the appendix only.
 BASELINES = (
