@@ -428,7 +428,7 @@ def _make_app() -> "typer.Typer":
             Path, typer.Option(metavar="DIR", help="Where README.md, docs/ and results/ are.")
         ] = Path("."),
     ) -> None:
-        """Tell what the comparison found: pages, figures and the README's table, of what is finished."""
+        """Tell what the comparison found so far: pages, figures and the README's table."""
         from rich.console import Console
 
         from hvadam.bench.findings import publish
