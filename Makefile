@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PY = .venv/bin/python
 
-.PHONY: help demo valley evidence theory speed look test test-slow check lint format types clean
+.PHONY: help demo valley evidence findings theory speed look test test-slow check lint format types clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -15,6 +15,9 @@ valley: .venv/installed  ## race every contender on the paper's toy functions, w
 
 evidence: .venv/installed  ## make the whole comparison, in hours; stops and goes on as you like
 	$(PY) -m hvadam.bench.cli evidence
+
+findings: .venv/installed  ## write what the comparison found: pages, figures, the README's table
+	$(PY) -m hvadam.bench.cli findings
 
 theory: .venv/installed  ## measure the paper's theorems beside their bounds; some minutes
 	$(PY) -m hvadam.bench.cli theory --out .

@@ -2,7 +2,7 @@
 
 The tasks keep the character of the larger ones at 1 to 20 seconds a run, 45 for generators, so that
 everyone can be tuned alike and judged by fresh seeds on a laptop. A run has about a thousand steps:
-the hidden step needs some 700 to wake up.
+the hidden step needs some 700 to wake up, if the hidden vector and the momentum agree wholly.
 """
 
 from __future__ import annotations
