@@ -102,7 +102,10 @@ class Diffusion:
         return len(self.signal)
 
     def respaced(self, steps: int) -> Diffusion:
-        """A chain of fewer steps, evenly spread over these from the first on.
+        """A chain of fewer steps, the middle ones of as many equal parts of this.
+
+        Neither end is the better place: the last steps are nearly pure noise, which tells nothing
+        of an image, and a part too far from them hides how dark or bright images are as a whole.
 
         Raises:
             ValueError: there are not as many, or less than two are wanted.
@@ -112,7 +115,7 @@ class Diffusion:
                 f"hvadam.bench.diffusion: sampling steps must be from 2 to {len(self)}, the steps "
                 f"of the chain; got {steps}."
             )
-        chosen = torch.arange(steps) * len(self) // steps
+        chosen = (2 * torch.arange(steps) + 1) * len(self) // (2 * steps)
         return Diffusion(self.signal[chosen], self.clock[chosen])
 
     def noisy(self, start: Tensor, t: Tensor, noise: Tensor) -> Tensor:

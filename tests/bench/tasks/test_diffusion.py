@@ -174,7 +174,9 @@ def test_ddim_keeps_the_noise_and_finds_the_image() -> None:
     assert torch.allclose(found, start, atol=1e-12)
     assert torch.equal(found, chain.sample(oracle, first, "ddim", generator))
     assert torch.equal(generator.get_state(), before)  # nothing is drawn
-    assert [times[0].item() for times in seen[:15]] == [i * 1000 // 15 for i in reversed(range(15))]
+    middles = [(2 * i + 1) * 1000 // 30 for i in reversed(range(15))]
+    assert [times[0].item() for times in seen[:15]] == middles
+    assert torch.equal(CHAINS["whole"].respaced(1000).signal, CHAINS["whole"].signal)
 
 
 @pytest.mark.parametrize(("sampler", "steps"), [("ddim", 100), ("ancestral", 1000)])
@@ -273,9 +275,8 @@ def test_smoke_runs_and_keeps_pictures(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sampler", ["ddim", "ancestral"])
-def test_training_brings_samples_nearer(sampler: str) -> None:
-    one = problem(iterations=600, width=16, ema=0.98, sampler=sampler, sampling_steps=25)
+def test_training_brings_samples_nearer() -> None:
+    one = problem(iterations=400, width=16, ema=0.98, sampler="ancestral", sampling_steps=20)
     before = one.evaluate("valid")
     optimizer = torch.optim.Adam(one.model.parameters(), 2e-3)
     for step in range(one.steps):
