@@ -26,7 +26,8 @@ PAPER = {
     **{"multipliers": (1, 2, 2, 2), "blocks": 3, "attention": (16, 8), "heads": 4},
     **{"dropout": 0.3, "batch_size": 128, "iterations": 500_000, "ema": 0.9999},
     **{"diffusion_steps": 4_000, "sampler": "ancestral", "sampling_steps": 4_000},
-    **{"evaluations": 5, "samples": 10_000, "features": "inception"},
+    # Samples cost a fifth of the training each time, hence few points.
+    **{"evaluations": 2, "samples": 10_000, "features": "inception"},
 }
 # Steps are what a run of seconds lacks most, so they are small, and so is the network.
 SMALL = {
