@@ -18,7 +18,7 @@ GPU_HOURS = {
     **{"ptb_lstm1": 1.3, "ptb_lstm2": 2.5, "ptb_lstm3": 3.75},
     **{"wgan": 0.9, "wgan_gp": 1.0, "sngan": 15.0},
     **{"imagenet_resnet50": 40.0, "cifar10_vit_b16": 15.0, "cifar100_vit_b16": 15.0},
-    **{"iwslt14_transformer": 1.0},
+    **{"iwslt14_transformer": 1.0, "diffusion": 82.0},
 }
 
 
