@@ -227,9 +227,9 @@ def check(config: RunConfig) -> None:
 
     Example:
         >>> check(RunConfig("digits_mlp", "adam", scale="laptop", options={"lr": 1e-3}))
-        >>> check(RunConfig("digits_mlp", "adam", scale="enormous"))
+        >>> check(RunConfig("digits_mlp", "adam", scale="huge"))
         Traceback (most recent call last):
-        ValueError: hvadam.bench: digits_mlp has no scale 'enormous'; there are smoke, laptop, paper.
+        ValueError: hvadam.bench: digits_mlp has no scale 'huge'; there are smoke, laptop, paper.
     """
     settings_of(tasks.get(config.task), config)
     given = _as_options(config.options)

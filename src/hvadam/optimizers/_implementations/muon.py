@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -142,7 +143,7 @@ def by_method(model: nn.Module | None, groups: list[dict[str, Any]]) -> list[dic
     return split
 
 
-def _embeddings_and_head(model: nn.Module | None) -> list[nn.Module]:
+def _embeddings_and_head(model: nn.Module | None) -> Iterator[nn.Module]:
     modules = list(model.modules()) if model is not None else []
-    embeddings = [m for m in modules if isinstance(m, (nn.Embedding, nn.EmbeddingBag))]
-    return embeddings + [m for m in modules if isinstance(m, nn.Linear)][-1:]
+    yield from (m for m in modules if isinstance(m, (nn.Embedding, nn.EmbeddingBag)))
+    yield from [m for m in modules if isinstance(m, nn.Linear)][-1:]
