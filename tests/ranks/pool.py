@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-SECONDS = 60  # that a rank waits for another before it gives up
+SECONDS = 300  # that a rank waits for another before it gives up
 
 
 class RankFailed(RuntimeError):
@@ -23,6 +23,10 @@ class Pool:
 
     def __init__(self, size: int) -> None:
         spawn = multiprocessing.get_context("spawn")
+        # For as long as the processes: torch looks at a store's file once more when the last that
+        # knows the process group is collected, which may be tasks later, and aborts without it.
+        self._folder = tempfile.TemporaryDirectory()
+        self._tasks = 0
         self._pipes: list[Any] = []
         self._processes: list[Any] = []
         for _ in range(size):
@@ -38,8 +42,7 @@ class Pool:
         Raises:
             RankFailed: with the traceback of the lowest rank that raised.
         """
-        with tempfile.TemporaryDirectory() as folder:
-            results = self._run(task, world_size, args, Path(folder) / "store")
+        results = self._run(task, world_size, args)
         for failed, value in results:
             if failed:
                 raise RankFailed(value)
@@ -47,13 +50,12 @@ class Pool:
 
     def errors(self, task: Callable[..., Any], world_size: int, *args: Any) -> list[str]:
         """The last line of the traceback of every rank, "" where it did not raise."""
-        with tempfile.TemporaryDirectory() as folder:
-            results = self._run(task, world_size, args, Path(folder) / "store")
+        results = self._run(task, world_size, args)
         return [value.strip().splitlines()[-1] if failed else "" for failed, value in results]
 
-    def _run(
-        self, task: Callable[..., Any], world_size: int, args: Any, store: Path
-    ) -> list[tuple[bool, Any]]:
+    def _run(self, task: Callable[..., Any], world_size: int, args: Any) -> list[tuple[bool, Any]]:
+        self._tasks += 1
+        store = Path(self._folder.name) / f"store-{self._tasks}"
         pipes = self._pipes[:world_size]
         for rank, pipe in enumerate(pipes):
             pipe.send((task, args, str(store), rank, world_size))
@@ -66,6 +68,8 @@ class Pool:
         for process in self._processes:
             process.join(10)
             process.kill()
+            process.join()
+        self._folder.cleanup()
 
 
 def join(store: str, rank: int, world_size: int) -> None:
