@@ -50,6 +50,15 @@ def test_what_was_published_has_a_fair_version_with_the_same_contenders(name: st
         assert [e.contender for e in study.entries] == [e.contender for e in fair.entries]
 
 
+def test_entries_of_one_contender_have_names_of_their_own() -> None:
+    for recipe in map(recipes.get, SWEPT):
+        for study in recipe.studies:
+            names = [arm.final(arm.trials[0].options)[0].entrant for arm in study.arms()]
+            assert len(set(names)) == len(names)
+    names = [arm.final({})[0].entrant for arm in study_of("padam", "wgan").arms()]
+    assert names[-3:] == ["padam (p 0)", "hvadam", "hvadam (no hidden step)"]
+
+
 def test_the_searches_are_those_of_appendix_f() -> None:
     def searched(name: str, task: str) -> dict[str, set]:
         arm = next(a for a in study_of(name, task).arms() if a.entry.contender == "hvadam")
