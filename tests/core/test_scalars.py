@@ -1,4 +1,4 @@
-"""The scalar policy: every row of the state machine, on NumPy and torch alike."""
+"""The scalar policy: every row of the state machine, on NumPy, torch and floats alike."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from hvadam.core import scalars as policy
 from hvadam.core.scalars import FIELDS, GAINS, INITIAL, advance, piecewise
 
 NAN = float("nan")
@@ -29,7 +30,7 @@ def dots_of(v: np.ndarray, m_hat: np.ndarray) -> np.ndarray:
 def decide(
     scalars: Any, dots: Any, **options: Any
 ) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
-    """Run both namespaces, check that they agree, and name the results."""
+    """Run all namespaces, check that they agree, and name the results."""
     given_options = {
         "beta2": BETA2,
         "threshold": 0.1,
@@ -48,6 +49,10 @@ def decide(
     ):
         assert theirs.dtype == torch.float64
         np.testing.assert_allclose(theirs.numpy(), ours, rtol=1e-14)
+    if scalars.ndim == 1:
+        one = policy.decide(policy.Floats, scalars.tolist(), dots.tolist(), **given_options)
+        assert all(isinstance(x, float) for x in one)
+        np.testing.assert_allclose(one, after, rtol=1e-14)
     return mix, gain, {name: after[..., i] for i, name in enumerate(FIELDS)}
 
 

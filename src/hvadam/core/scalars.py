@@ -2,8 +2,8 @@
 
 One hidden vector v has a handful of scalars. Every decision about it (start, update, hold,
 restart), the gain functions and the numerical guards live here and nowhere else, written once for
-any array namespace ``xp`` (NumPy, torch, jax.numpy) without branches on values, so that a device
-never waits for the host.
+any array namespace ``xp`` (NumPy, torch, jax.numpy, :class:`Floats`) without branches on values, so
+that a device never waits for the host.
 
 Legend:
     t       steps that brought a gradient                       ``step``
@@ -17,6 +17,7 @@ Legend:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,6 +35,7 @@ FIELDS = (
     "exp_avg_norm",
     "hidden_norm",
 )
+MIX, GAIN = FIELDS.index("mix"), FIELDS.index("hidden_gain")
 INITIAL = (0.0, -1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 GAINS: dict[str, Gain] = {
@@ -44,6 +46,36 @@ GAINS: dict[str, Gain] = {
 # v and m_hat count as equal when they differ by less than this many roundings of the state dtype:
 # the bias-corrected average of a constant gradient wanders that far from the gradient itself.
 ROUNDINGS = 8.0
+
+
+class Floats:
+    """The array namespace of one hidden vector on a CPU: Python's floats.
+
+    NumPy takes ten times as long over a single number, more than a small model's whole step.
+    """
+
+    isfinite = staticmethod(math.isfinite)
+    sqrt = staticmethod(math.sqrt)
+
+    @staticmethod
+    def ones_like(_: float) -> float:
+        return 1.0
+
+    @staticmethod
+    def zeros_like(_: float) -> float:
+        return 0.0
+
+    @staticmethod
+    def logical_not(x: bool) -> bool:
+        return not x
+
+    @staticmethod
+    def where(condition: bool, yes: float, no: float) -> float:
+        return yes if condition else no
+
+    @staticmethod
+    def clip(x: float, low: float, high: float) -> float:
+        return low if x < low else high if x > high else x  # NaN passes
 
 
 def advance(
@@ -83,49 +115,68 @@ def advance(
         >>> round(float(mix), 3), dict(zip(FIELDS, after))["steps_since_restart"].item()
         (0.05, 1.0)
     """
-    t, t2, delta, cosine, _, _, restarts, holds, m_norm, v_norm = (
-        scalars[..., i] for i in range(len(FIELDS))
+    columns = [scalars[..., i] for i in range(len(FIELDS))]
+    after = decide(
+        xp,
+        columns,
+        [dots[..., i] for i in range(4)],
+        beta2=beta2,
+        threshold=threshold,
+        gain=gain,
+        restart_rule=restart_rule,
+        rounding=rounding,
+        active=active,
     )
+    return after[MIX], after[GAIN], xp.stack(after, -1)
+
+
+def decide(
+    xp: Any,
+    scalars: Sequence[Any],
+    dots: Sequence[Any],
+    *,
+    beta2: Any,
+    threshold: Any,
+    gain: Gain,
+    restart_rule: str,
+    rounding: Any,
+    active: Any = True,
+) -> list[Any]:
+    """:func:`advance` with every field and every dot apart: the next value of each field."""
+    t, t2, delta, cosine, _, _, restarts, holds, m_norm, v_norm = scalars
     one = xp.ones_like(t)
     zero = xp.zeros_like(t)
 
     active = (t >= 0) & active  # one value per scope
     started = t2 >= 0
-    moving = active & xp.isfinite(dots).all(-1) & (started | (dots[..., 2] > 0))  # else hold
-    starting = moving & ~started
+    finite = [xp.isfinite(x) for x in dots]
+    finite = finite[0] & finite[1] & finite[2] & finite[3]
+    moving = active & finite & (started | (dots[2] > 0))  # else hold
+    starting = moving & xp.logical_not(started)
     updating = moving & started
 
     # Rows that do not update get harmless numbers, so that nothing below divides by zero.
-    k, foot_cosine = _project(xp, xp.where(updating[..., None], dots, xp.ones_like(dots)), rounding)
+    k, foot_cosine = _project(xp, [xp.where(updating, x, one) for x in dots], rounding)
     t2_next = t2 + updating
     delta_next = beta2 * delta + (1.0 - beta2) * foot_cosine
     delta_hat = delta_next / (1.0 - beta2 ** xp.where(updating, t2_next, one))
     restarting = updating & (delta_hat < threshold)
     keep = restarting & (restart_rule == "authors")
+    follows = updating & xp.logical_not(keep)
 
-    mix = xp.where(updating & ~keep, 1.0 - k, xp.where(starting, zero, one))
-    b = xp.where(updating & ~restarting, gain(delta_next), zero)
-
-    m_norm_next = xp.where(moving, xp.sqrt(xp.where(moving, dots[..., 2], one)), m_norm)
-    v_norm_next = xp.where(
-        updating & ~keep, foot_cosine * m_norm_next, xp.where(starting, m_norm_next, v_norm)
-    )
-    after = xp.stack(
-        [
-            t + active,
-            xp.where(starting, zero, xp.where(restarting, -one, t2_next)),
-            xp.where(starting, zero, xp.where(updating, delta_next, delta)),
-            xp.where(starting, one, xp.where(updating, foot_cosine, cosine)),
-            mix,
-            b,
-            restarts + restarting,
-            holds + (active & ~moving),
-            m_norm_next,
-            v_norm_next,
-        ],
-        -1,
-    )
-    return mix, b, after
+    m_norm_next = xp.where(moving, xp.sqrt(xp.where(moving, dots[2], one)), m_norm)
+    return [
+        t + active,
+        xp.where(starting, zero, xp.where(restarting, -one, t2_next)),
+        xp.where(starting, zero, xp.where(updating, delta_next, delta)),
+        xp.where(starting, one, xp.where(updating, foot_cosine, cosine)),
+        xp.where(follows, 1.0 - k, xp.where(starting, zero, one)),
+        xp.where(updating & xp.logical_not(restarting), gain(delta_next), zero),
+        restarts + restarting,
+        holds + (active & xp.logical_not(moving)),
+        m_norm_next,
+        xp.where(follows, foot_cosine * m_norm_next, xp.where(starting, m_norm_next, v_norm)),
+    ]
 
 
 def piecewise(xp: Any, pieces: Sequence[tuple[Gain, int]]) -> Gain:
@@ -144,7 +195,7 @@ def piecewise(xp: Any, pieces: Sequence[tuple[Gain, int]]) -> Gain:
     return gain
 
 
-def _project(xp: Any, dots: Any, rounding: Any) -> tuple[Any, Any]:
+def _project(xp: Any, dots: Sequence[Any], rounding: Any) -> tuple[Any, Any]:
     """k and the cosine of the new v with m_hat, from the dots of the old v.
 
     With d = v - m_hat the foot of the perpendicular from 0 onto the line through v and m_hat is
@@ -152,7 +203,7 @@ def _project(xp: Any, dots: Any, rounding: Any) -> tuple[Any, Any]:
     ‖foot‖² = ‖x‖² - <d,x>²/‖d‖² for any x on the line. Taking the shorter of v and m_hat for x
     cancels least.
     """
-    dd, dv, mm, vv = (dots[..., i] for i in range(4))
+    dd, dv, mm, vv = dots
     one = xp.ones_like(dd)
     zero = xp.zeros_like(dd)
     equal = dd <= (ROUNDINGS * rounding) ** 2 * vv

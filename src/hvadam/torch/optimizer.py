@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -380,7 +382,7 @@ class HVAdam(Optimizer):
         else:
             params += group["params"]
             grads += found
-        states = [self.state[p] for p in params]
+        states = self._states_of(group, params)
         if not all(states):
             completeness.refuse_swapped(self)
             for p, state in zip(params, states, strict=True):
@@ -396,6 +398,22 @@ class HVAdam(Optimizer):
             if group["scalars"].device != params[0].device:
                 group["scalars"] = group["scalars"].to(params[0].device)
             scalars.append(group["scalars"])
+
+    def _states_of(self, group: dict[str, Any], params: list[Tensor]) -> list[dict[str, Any]]:
+        """The state of each, without looking them up where it lies in the order of the groups.
+
+        To look up a tensor is a call of Python's, which for thousands of small ones adds up.
+        """
+        first = 0
+        for earlier in self.param_groups:
+            if earlier is group:
+                break
+            first += len(earlier["params"])
+        end = first + len(params)
+        in_order = all(map(is_, islice(self.state, first, end), params))
+        if in_order and len(self.state) >= end:
+            return list(islice(self.state.values(), first, end))
+        return [self.state[p] for p in params]
 
     def _init_state(self, p: Tensor, state: dict[str, Any], per_tensor: bool) -> None:
         """All that is kept per parameter."""

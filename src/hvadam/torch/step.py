@@ -177,11 +177,13 @@ class Step:
         return sums[:, :4], sums[:, 4] > 0, rounding
 
     def _advance(self, dots: Tensor) -> tuple[Tensor, Tensor]:
-        """The one call of the scalar policy, for all hidden vectors at once."""
+        """The scalar policy, for all hidden vectors at once."""
         dots, active, rounding = self._sum_over_ranks(dots)
-        before = torch.stack([scalars.to(dots.device) for scalars in self.scalars])
-        # On a CPU NumPy does the same arithmetic on so few numbers in a fraction of the time.
+        # On a CPU the fewer numbers there are, the less is gained by arrays of them.
         on_cpu = dots.device.type == "cpu" and not torch.compiler.is_compiling()
+        if on_cpu and len(self.scalars) == 1:
+            return self._advance_one(dots, bool(active), rounding[0])
+        before = torch.stack([scalars.to(dots.device) for scalars in self.scalars])
         options: dict[str, Any] = {
             "beta2": [group["betas"][1] for group in self._groups],
             "threshold": [group["restart_threshold"] for group in self._groups],
@@ -214,12 +216,39 @@ class Step:
             scalars.copy_(row)
         return mix, gain
 
+    def _advance_one(self, dots: Tensor, active: bool, rounding: float) -> tuple[Tensor, Tensor]:
+        """The same for a single hidden vector on a CPU."""
+        group = self._groups[0]
+        after = torch.tensor(
+            policy.decide(
+                policy.Floats,
+                self.scalars[0].tolist(),
+                dots[0].tolist(),
+                beta2=group["betas"][1],
+                threshold=group["restart_threshold"],
+                gain=_of_floats(gain_of(group, self._custom_gain), self._custom_gain),
+                restart_rule=group["restart_rule"],
+                rounding=rounding,
+                active=active,
+            ),
+            dtype=torch.float64,
+        )
+        self.scalars[0].copy_(after)
+        return after[policy.MIX : policy.MIX + 1], after[policy.GAIN : policy.GAIN + 1]
+
 
 def _of_arrays(gain: Gain, custom: Any) -> Gain:
     """A gain of NumPy arrays; the user's own is promised tensors."""
     if gain is not custom:
         return gain
     return lambda delta: gain(torch.from_numpy(delta)).numpy()
+
+
+def _of_floats(gain: Gain, custom: Any) -> Gain:
+    """The same of a float."""
+    if gain is not custom:
+        return gain
+    return lambda delta: float(gain(torch.tensor([delta], dtype=torch.float64)))
 
 
 def _runs(values: list[Gain]) -> list[tuple[Gain, int]]:

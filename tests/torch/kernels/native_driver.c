@@ -22,6 +22,7 @@ static void *try_calloc(size_t n, size_t size) { return fails() ? NULL : calloc(
 
 #define malloc(size) try_malloc(size)
 #define calloc(n, size) try_calloc(n, size)
+#define SMALL_WORK 0 /* threads for the smallest */
 #include "native.c"
 #undef malloc
 #undef calloc
@@ -407,6 +408,8 @@ static int fake_describe(void *object, dl_tensor_t *out)
 
 static void fake_clear(void) { errors_cleared++; }
 
+static void *fake_item(void *list, intptr_t index) { return ((void **)list)[index]; }
+
 static void set(fake_t *fake, int type, int ndim, const int64_t *shape, const int64_t *strides)
 {
     const uint8_t codes[TYPES] = {DL_FLOAT, DL_FLOAT, DL_BFLOAT, DL_FLOAT, DL_INT, DL_UINT};
@@ -458,17 +461,22 @@ static model_t *make_model(int state, int64_t elements, int ndim, const int64_t 
 /* Describe it, step if it is taken, and let it go. */
 static void expect_size(const char *name, model_t *model, int64_t expected)
 {
-    void *objects[COLUMNS], **columns[COLUMNS];
-    row_t row = {0};
+    enum { COUNT = 12 }; /* of the same: some are asked for ahead of time */
+    const python_t python = {fake_describe, fake_clear, fake_item};
+    void *objects[COLUMNS][COUNT], *lists[COLUMNS];
+    row_t rows[COUNT] = {{0}};
     for (int k = 0; k < COLUMNS; k++) {
-        objects[k] = &model->column[k];
-        columns[k] = model->present[k] ? &objects[k] : NULL;
+        for (int i = 0; i < COUNT; i++) objects[k][i] = &model->column[k];
+        lists[k] = model->present[k] ? objects[k] : NULL;
     }
-    int64_t taken = hvadam_describe(1, columns, fake_describe, fake_clear, &row);
-    EXPECT(taken == (expected >= 0) && taken == (row.fits != 0), "%s: taken is %d", name,
+    int64_t complex_rows, taken = hvadam_describe(COUNT, lists, &python, &complex_rows, rows);
+    row_t row = rows[COUNT - 1];
+    EXPECT(taken == (expected >= 0 ? COUNT : 0) && !taken == !row.fits, "%s: taken is %d", name,
            (int)taken);
     int complex = model->column[THETA].t.dtype.code == DL_COMPLEX;
     EXPECT(!taken || row.fits == 1 + complex, "%s: fits is %d", name, row.fits);
+    EXPECT(complex_rows == (taken && complex ? COUNT : 0), "%s: %d complex", name,
+           (int)complex_rows);
     EXPECT(!taken || row.n == expected, "%s: %lld numbers", name, (long long)row.n);
     if (taken) {
         case_t c = {.late = row.pending != NULL};
@@ -540,7 +548,7 @@ static void run_misfits(void)
     for (int k = 0; k < COLUMNS; k++) {
         int last = errors_cleared;
         BROKEN("refused", I8, column[k].refused = 1);
-        EXPECT(errors_cleared == last + 1, "the error stays");
+        EXPECT(errors_cleared > last, "the error stays");
         BROKEN("no memory", I8, column[k].t.data = NULL);
         BROKEN("another device", I8, column[k].t.device.type = 2);
         BROKEN("vectors", I8, column[k].t.dtype.lanes = 4);

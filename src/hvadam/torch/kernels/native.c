@@ -23,6 +23,9 @@ enum { BLOCK = 16384, /* elements that one task takes */
        SUB = 1024,    /* elements that one pass over the first-level cache takes */
        LANES = 4,     /* doubles that are added side by side */
        STATE_BLOCK = 256 }; /* elements of 8-bit state that share a scale */
+#ifndef SMALL_WORK
+#define SMALL_WORK (1 << 16) /* elements: below, waking other threads costs more than it saves */
+#endif
 enum { INFINITE = 0x7f800000 }; /* the bits of a float that is infinite */
 enum { F32, F64, BF16, F16, I8, U8, TYPES };
 
@@ -140,8 +143,13 @@ typedef struct {
     int64_t *shape, *strides;
     uint64_t byte_offset;
 } dl_tensor_t;
-typedef int describe_fn(void *object, dl_tensor_t *out);
-typedef void clear_error_fn(void);
+
+/* What is needed of torch and Python: DLPack's exchange function, and two of the interpreter's. */
+typedef struct {
+    int (*describe)(void *object, dl_tensor_t *out);
+    void (*clear_error)(void);
+    void *(*item)(void *list, intptr_t index); /* not owned */
+} python_t;
 
 enum { DL_CPU = 1, DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_COMPLEX = 5,
        MOST_DIMS = 16 };
@@ -213,16 +221,15 @@ static int is_vector(const dl_tensor_t *t, int64_t size)
 
 /* Fill a row from its objects, NULL where there is none. Returns 0 if the kernel cannot take it, 2
  * if its elements are complex, else 1. */
-static int describe_row(void **objects, describe_fn *describe, clear_error_fn *clear_error,
-                        row_t *row)
+static int describe_row(void **objects, const python_t *python, row_t *row)
 {
     dl_tensor_t t[COLUMNS];
     int32_t type[COLUMNS] = {0};
     int parts = 1;
     for (int i = 0; i < COLUMNS; i++) {
         if (!objects[i]) continue;
-        if (describe(objects[i], &t[i])) {
-            clear_error();
+        if (python->describe(objects[i], &t[i])) {
+            python->clear_error();
             return 0;
         }
         int p = parts_of(&t[i], &type[i]);
@@ -263,17 +270,34 @@ static int describe_row(void **objects, describe_fn *describe, clear_error_fn *c
     return parts;
 }
 
-/* Describe `count` tensors, given as columns of objects, NULL where a column is not in use; returns
- * how many the kernel can take. The caller holds the interpreter's lock. */
-EXPORT int64_t hvadam_describe(int64_t count, void **columns[COLUMNS], describe_fn *describe,
-                               clear_error_fn *clear_error, row_t *rows)
+/* Ask for the memory of an object, and of what it points to behind its header, which for a tensor
+ * is most of what describing it reads. A wrong guess costs a cache line. */
+INLINE void prefetch_object(const void *object) { __builtin_prefetch(object); }
+INLINE void prefetch_inside(void *const *object)
 {
+    enum { HEADER = 2, LINES = 3, LINE = 64 };
+    for (int i = 0; i < LINES; i++) __builtin_prefetch((const char *)object[HEADER] + i * LINE);
+}
+
+/* Describe `count` tensors, given as lists of objects, NULL where one is not in use; returns how
+ * many the kernel can take, and how many are complex. The caller holds the interpreter's lock. */
+EXPORT int64_t hvadam_describe(int64_t count, void *lists[COLUMNS], const python_t *python,
+                               int64_t *complex_out, row_t *rows)
+{
+    enum { AHEAD = 4 }; /* rows: enough for memory to answer */
     int64_t taken = 0;
+    *complex_out = 0;
     for (int64_t i = 0; i < count; i++) {
         void *objects[COLUMNS];
-        for (int k = 0; k < COLUMNS; k++) objects[k] = columns[k] ? columns[k][i] : NULL;
-        rows[i].fits = describe_row(objects, describe, clear_error, &rows[i]);
+        for (int k = 0; k < COLUMNS; k++) {
+            objects[k] = lists[k] ? python->item(lists[k], i) : NULL;
+            if (!lists[k] || i + 2 * AHEAD >= count) continue;
+            prefetch_inside(python->item(lists[k], i + AHEAD));
+            prefetch_object(python->item(lists[k], i + 2 * AHEAD));
+        }
+        rows[i].fits = describe_row(objects, python, &rows[i]);
         taken += rows[i].fits != 0;
+        *complex_out += rows[i].fits == 2;
     }
     return taken;
 }
@@ -297,6 +321,14 @@ static task_t *cut(int64_t count, const row_t *rows, int64_t *tasks_out)
         for (int64_t start = 0; start < rows[i].n; start += BLOCK, next++)
             *next = (task_t){i, start, rows[i].n - start < BLOCK ? rows[i].n - start : BLOCK};
     return list;
+}
+
+/* How many threads to use of those that may be. */
+static int team(int64_t count, const row_t *rows, int threads)
+{
+    int64_t elements = 0;
+    for (int64_t i = 0; i < count && elements <= SMALL_WORK; i++) elements += rows[i].n;
+    return elements > SMALL_WORK ? threads : 1;
 }
 
 static double inverse_bias(double beta, double t) { return t > 0 ? 1.0 / (1.0 - pow(beta, t)) : 1.0; }
@@ -338,6 +370,7 @@ EXPORT int hvadam_first(int64_t count, row_t *rows, const group_t *o, int late, 
         return -1;
     }
     count_step(count, rows, o);
+    threads = team(count, rows, threads);
     first_fn *pass = first[instruction_set];
 #pragma omp parallel for schedule(dynamic, 4) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < tasks; i++)
@@ -356,6 +389,7 @@ EXPORT int hvadam_second(int64_t count, const row_t *rows, const group_t *o, con
     int64_t tasks;
     task_t *list = cut(count, rows, &tasks);
     if (!list) return -1;
+    threads = team(count, rows, threads);
     second_fn *pass = second[instruction_set];
 #pragma omp parallel for schedule(dynamic, 4) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < tasks; i++) {
@@ -388,6 +422,7 @@ EXPORT int hvadam_norm(int64_t count, const row_t *rows, double *total, int thre
         free(partial);
         return -1;
     }
+    threads = team(count, rows, threads);
     squares_fn *pass = squares[instruction_set];
 #pragma omp parallel for schedule(dynamic, 4) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < tasks; i++)

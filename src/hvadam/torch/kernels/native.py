@@ -10,6 +10,7 @@ anew at every step: no pointer outlives the step that read it.
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -23,7 +24,6 @@ from torch.autograd.graph import increment_version
 from hvadam.torch.kernels.batch import Batch, Columns
 
 INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
-SMALL_WORK = 1 << 16  # elements: below, waking other threads costs more than it saves
 
 # Mirrors of the structs in native.c.
 ROW = np.dtype(
@@ -33,16 +33,7 @@ ROW = np.dtype(
     + [(name, np.int32) for name in ("theta_type", "g_type", "state_type", "fits")]
     + [(name, np.float64) for name in ("inv1", "inv2", "inv1_before", "weight", "along")]
 )
-GROUP = np.dtype(
-    [
-        (name, np.float64)
-        for name in (
-            *("lr", "beta1", "beta2", "eps", "gamma", "decay", "coupled_decay", "hidden_scale"),
-            *("low", "high", "factor"),
-        )
-    ]
-    + [(name, np.int64) for name in ("adam", "bounded", "has_bounds", "seed")]
-)
+GROUP = struct.Struct("11d4q")
 
 
 class Table(NamedTuple):
@@ -71,17 +62,18 @@ def describe(tensors: Columns, scopes: Sequence[int]) -> Table:
     rows["scope"] = scopes if scopes[0] != scopes[-1] else scopes[0]  # they never fall
     if tensors.index:
         rows["index"] = tensors.index
-    objects = [
-        np.fromiter(column, dtype=object, count=count) if column else None
-        for column in tensors[:10]
-    ]
-    columns = (ctypes.c_void_p * 10)(
-        *(None if column is None else column.ctypes.data for column in objects)
-    )
+    lists = [list(x) if isinstance(x, tuple) else x for x in tensors[:10]]
+    columns = (ctypes.c_void_p * 10)(*(id(x) if x else None for x in lists))
+    complex_rows = ctypes.c_int64()
     taken = library.describe(
-        count, columns, library.exchange, library.clear_error, rows.ctypes.data
+        *(count, columns, library.python, ctypes.byref(complex_rows), rows.ctypes.data)
     )
-    lazy = _lazy(tensors.g, rows)
+    # A sign or a conjugation still to be done is what DLPack cannot show.
+    lazy: list[int] = []
+    if any(map(Tensor.is_neg, tensors.g)):
+        lazy += [i for i, g in enumerate(tensors.g) if g.is_neg()]
+    if complex_rows.value:
+        lazy += [i for i in np.flatnonzero(rows["fits"] == 2).tolist() if tensors.g[i].is_conj()]
     if taken == count and not lazy:
         return Table(rows, range(count), ())
     rows["fits"][lazy] = 0
@@ -89,20 +81,13 @@ def describe(tensors: Columns, scopes: Sequence[int]) -> Table:
     return Table(rows[fits], np.flatnonzero(fits).tolist(), np.flatnonzero(~fits).tolist())
 
 
-def _lazy(grads: Sequence[Tensor], rows: np.ndarray) -> list[int]:
-    """Gradients with a sign or a conjugation still to be done, which DLPack cannot show."""
-    lazy: list[int] = []
-    if any(map(Tensor.is_neg, grads)):
-        lazy += [i for i, g in enumerate(grads) if g.is_neg()]
-    return lazy + [i for i in np.flatnonzero(rows["fits"] == 2).tolist() if grads[i].is_conj()]
-
-
 def norm(batches: Sequence[Batch], total: Tensor) -> None:
     """Add the squares of the gradients."""
     own = torch.zeros((), dtype=torch.float64)
     for batch in batches:
         rows = batch.table.rows
-        _check(_library().norm(len(rows), rows.ctypes.data, own.data_ptr(), _threads(rows)))
+        threads = torch.get_num_threads()
+        _check(_library().norm(len(rows), rows.ctypes.data, own.data_ptr(), threads))
     total += own.to(total.device)
 
 
@@ -118,8 +103,8 @@ def apply(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
         rows = batch.table.rows
         _check(
             _library().second(
-                *(len(rows), rows.ctypes.data, _group(batch).ctypes.data),
-                *(mix.data_ptr(), gain.data_ptr(), _threads(rows)),
+                *(len(rows), rows.ctypes.data, _group(batch)),
+                *(mix.data_ptr(), gain.data_ptr(), torch.get_num_threads()),
             )
         )
         increment_version(batch.tensors.theta)
@@ -138,39 +123,33 @@ def defer(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
     for batch in batches:
         rows = batch.table.rows
         _library().defer(
-            *(len(rows), rows.ctypes.data, _group(batch).ctypes.data),
+            *(len(rows), rows.ctypes.data, _group(batch)),
             *(mix.data_ptr(), gain.data_ptr()),
         )
 
 
 def _first(batches: Sequence[Batch], dots: Tensor, late: bool) -> None:
-    own = torch.zeros_like(dots, device="cpu")
+    own = dots if dots.device.type == "cpu" else torch.zeros_like(dots, device="cpu")
     for batch in batches:
         rows = batch.table.rows
         _check(
             _library().first(
-                *(len(rows), rows.ctypes.data, _group(batch).ctypes.data),
-                *(late, own.data_ptr(), _threads(rows)),
+                *(len(rows), rows.ctypes.data, _group(batch)),
+                *(late, own.data_ptr(), torch.get_num_threads()),
             )
         )
-    dots += own.to(dots.device)
+    if own is not dots:
+        dots += own.to(dots.device)
 
 
-def _group(batch: Batch) -> np.ndarray:
+def _group(batch: Batch) -> bytes:
     o = batch.options
     low, high = batch.bounds or (0.0, 0.0)
-    return np.array(
-        (
-            *(o.lr, o.beta1, o.beta2, o.eps, o.gamma, o.decay, o.coupled_decay, o.hidden_scale),
-            *(low, high, -o.factor if o.maximize else o.factor),
-            *(o.adam, o.low is not None, batch.bounds is not None, o.seed),
-        ),
-        GROUP,
+    return GROUP.pack(
+        *(o.lr, o.beta1, o.beta2, o.eps, o.gamma, o.decay, o.coupled_decay, o.hidden_scale),
+        *(low, high, -o.factor if o.maximize else o.factor),
+        *(o.adam, o.low is not None, batch.bounds is not None, o.seed),
     )
-
-
-def _threads(rows: np.ndarray) -> int:
-    return torch.get_num_threads() if rows["n"].sum() > SMALL_WORK else 1
 
 
 def _check(status: int) -> None:
@@ -186,8 +165,7 @@ class _Library(NamedTuple):
     first: Any = None
     second: Any = None
     defer: Any = None
-    exchange: int = 0  # torch's function that describes a tensor, and the one that clears errors
-    clear_error: int = 0
+    python: Any = None  # functions of torch and Python that describe needs
 
 
 @cache
@@ -226,8 +204,11 @@ def _library() -> _Library:
         passes.hvadam_first,
         passes.hvadam_second,
         passes.hvadam_defer,
-        _exchange_function(capsule),
-        ctypes.cast(ctypes.pythonapi.PyErr_Clear, pointer).value or 0,
+        (pointer * 3)(
+            _exchange_function(capsule),
+            ctypes.cast(ctypes.pythonapi.PyErr_Clear, pointer).value,
+            ctypes.cast(ctypes.pythonapi.PyList_GetItem, pointer).value,
+        ),
     )
 
 
