@@ -13,7 +13,9 @@ from rich.console import Console
 
 from hvadam.bench.findings import figures, howto, page, readme, summary
 from hvadam.bench.findings.reading import Studies, planned, read
-from hvadam.bench.records import write_atomically
+from hvadam.bench.records import Store, write_atomically
+from hvadam.bench.report.found import Found
+from hvadam.bench.report.page import render as render_report
 
 __all__ = ["publish"]
 
@@ -51,12 +53,22 @@ def publish(
     for path, written in texts.items():
         write_atomically(path, written.encode())
     drawn = figures.draw_all(content, out / "docs" / "figures")
-    for path in (*texts, *drawn):
+    report = out / "results" / "evidence.html"
+    write_atomically(report, _report(evidence, content, drawn).encode())
+    for path in (*texts, *drawn, report):
         console.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
     for one in content["unfinished"]:
         line = f"not finished: {one['part']}, {one['task']} {one['about']}".rstrip()
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    return [*texts, *drawn]
+    return [*texts, *drawn, report]
+
+
+def _report(evidence: Path, content: summary.Content, drawn: list[Path]) -> str:
+    """The report of the tasks' records, which opens with what they say of the paper's claims."""
+    pictures = {figures.name_of(path): path.read_bytes() for path in drawn}
+    commands = ("make evidence", "make findings")
+    found = Found(page.headline(content), content["claims"], pictures, commands)
+    return render_report(Store(evidence / "tasks"), found)
 
 
 def _front(path: Path, content: summary.Content) -> str:

@@ -57,6 +57,16 @@ def draw_all(content: Content, folder: Path) -> list[Path]:
     return written
 
 
+def name_of(path: Path) -> str:
+    """What claims call a figure.
+
+    Example:
+        >>> name_of(Path("docs/figures/evidence-against-adam.png"))
+        'against Adam'
+    """
+    return path.stem.removeprefix(PREFIX).replace("-", " ").replace("adam", "Adam")
+
+
 def draw_forest(boards: Sequence[Content]) -> Figure:
     """HVAdam and its variants beside Adam, a row for each task; ties are grey."""
     shown = [board for board in boards if REFERENCE in board["duels"]]

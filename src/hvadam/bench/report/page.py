@@ -21,14 +21,15 @@ from hvadam.bench import stats
 from hvadam.bench.records import Record, Store
 from hvadam.bench.report import figures, tables, verdicts
 from hvadam.bench.report.boards import Board, arrange, command, statuses
+from hvadam.bench.report.found import Found
 from hvadam.bench.report.looks import look, rank
 from hvadam.bench.report.numbers import measure
 from hvadam.bench.report.samples import samples
 from hvadam.bench.report.tables import Cell, Table
 
 
-def render(store: Store) -> str:
-    """The whole page, from all records of a store."""
+def render(store: Store, found: Found | None = None) -> str:
+    """The whole page, from all records of a store; with what they found, if somebody has judged."""
     records = sorted(store, key=_order)
     boards = arrange(records)
     places = {record.config.key: place for place, record in enumerate(records)}
@@ -44,6 +45,7 @@ def render(store: Store) -> str:
         },
     }
     return _template().render(
+        found=found,
         overall=verdicts.overall(section["verdict"] for section in sections),
         sections=sections,
         profiles=profiles,
