@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import math
@@ -276,6 +277,16 @@ def test_everything_is_drawn_and_pages_are_made_of_the_json(tmp_path: Path) -> N
     assert ablation["verdict"] == "holds"
     guide = (tmp_path / "docs" / "howto" / "coming-from-adamw.md").read_text(encoding="utf-8")
     assert guide == howto.render(content)
+
+    report = (tmp_path / "results" / "evidence.html").read_text(encoding="utf-8")
+    assert flat(report).count("What we found") == 1
+    assert page.headline(content) in html.unescape(flat(report))
+    for claim in content["claims"]:
+        assert claim["claim"] in html.unescape(report)
+    assert report.count('<span class="badge">not testable here</span>') == 2
+    anchors, figures = (set(re.findall(rf'{x}figure-([\w-]+)"', report)) for x in ("#", 'id="'))
+    assert anchors == {"against-Adam", "ablation", "curves", "generators"}
+    assert figures == {*anchors, "rates", "maps"}
 
 
 def test_the_guide_reads_the_ratio_of_rates_and_its_program_runs(tmp_path: Path) -> None:

@@ -75,7 +75,13 @@ MAPS: dict[str, list[float]] = {
 MAPPED = ("digits_cnn", "shakespeare_lstm", "wikitext2_transformer")
 
 
-GANS = ("wgan", "wgan_gp")
+# Likewise of the generators, the GANs with everybody of the paper's figures first.
+_WASSERSTEIN = {"train_images": 10_000, "width": 8, "epochs": 8, "samples": 1000}
+GANS: dict[str, dict[str, Any]] = {"wgan": _WASSERSTEIN, "wgan_gp": _WASSERSTEIN}
+FEW_ON: dict[str, dict[str, Any]] = {
+    "sngan": {"iterations": 150, "evaluations": 5, "samples": 500},
+    "diffusion": {"iterations": 200, "samples": 200},
+}
 
 
 def _entries(task: str) -> list[Entry]:
@@ -106,9 +112,13 @@ def _generators() -> list[Study]:
         Entry("hvadam", {**HVADAM, "lr": 1e-3}),
         Entry("hvadam", {**HVADAM, "lr": 1e-3, "hidden_scale": 0.0}, variant=NO_HIDDEN_STEP),
     ]
-    gans = [Study(task, [*BASELINES, *ours, *PADAM], trials=3, seeds=3) for task in GANS]
+    everyone = [*BASELINES, *ours, *PADAM]
     few = [Entry("sgd"), Entry("adam"), Entry("adabelief"), Entry("hvadam")]
-    return [*gans, *(Study(task, few, trials=3, seeds=3) for task in ("sngan", "diffusion"))]
+    return [
+        Study(task, entries, settings=own, trials=3, seeds=3)
+        for entries, tasks in ((everyone, GANS), (few, FEW_ON))
+        for task, own in tasks.items()
+    ]
 
 
 RECIPES = (
