@@ -133,7 +133,8 @@ CARE = """\
   baselines the settings of the literature; here nobody gets more than the others.
 - AdamW has a weight decay of 0.01 throughout; the others have what the task sets, which may be
   none. Where there is one, it is the protocol's number for everyone, though not one thing: in SGD,
-  Adam and AdaBelief it is part of the gradient, in HVAdam, Lion and Muon it is apart from it.
+  Adam and AdaBelief it is part of the gradient, in HVAdam, Lion and Muon it is apart from it. What
+  is between Adam and AdamW on a task is due to nothing else.
 - Tasks keep the architecture's kind and the data of the paper where they can, at a fraction of the
   width, data and length; `hvadam recipes` lists what the full protocols would cost.
 """
