@@ -22,10 +22,12 @@ from hvadam.bench.config import RunConfig
 from hvadam.bench.evidence import store_of
 from hvadam.bench.findings import howto, maps, measures, page, publish, readme, summary
 from hvadam.bench.findings.reading import Recorded, Studies, planned, read
+from hvadam.bench.findings.words import difference
 from hvadam.bench.recipes.gan import NO_HIDDEN_STEP
 from hvadam.bench.records import Point, Record
+from hvadam.bench.report.numbers import Units
 from hvadam.bench.search import Entry, Study
-from hvadam.bench.stats import TUNING_SEED
+from hvadam.bench.stats import TUNING_SEED, Metric
 
 ROOT = Path(__file__).parents[2]
 README = "# hvadam\n\n<!-- findings:start -->\nlast year's\n<!-- findings:end -->\n\nThe rest.\n"
@@ -215,6 +217,14 @@ def test_no_number_for_what_has_none(tmp_path: Path) -> None:
     assert re.search(r"\| SGD \| collapsed \| no number, \w+, unsettled \|", text)
     assert "1 of 5 diverged" in text
     assert content["tasks"][0]["duels"]["adam"]["standing"] in ("tie", "unsettled")
+
+
+def test_a_settled_difference_shows_however_small() -> None:
+    units = Units(Metric("perplexity", "min"), [[45.0, 46.0], [45.5, 46.5]])
+    found = {"difference": 0.00027, "low": 0.00016, "high": 0.00076, "standing": "behind"}
+    assert difference(found, units) == "+0.0003 [+0.0002, +0.0008]"
+    assert difference({**found, "standing": "tie"}, units) == "0.0 [0.0, 0.0]"
+    assert difference({**found, "difference": 0.3}, units) == "+0.3 [0.0, 0.0]"
 
 
 def test_the_readme_changes_between_its_markers_only(tmp_path: Path) -> None:

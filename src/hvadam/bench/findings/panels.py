@@ -126,8 +126,8 @@ def _traces(axes: Axes, boards: Sequence[Content], key: int, label: str) -> None
 def _restarts(axes: Axes, board: Content) -> None:
     ours = next((level for level in board["levels"] if level["name"] == OURS), None)
     if ours and ours["hidden"] and ours["hidden"]["restarts"] is not None:
-        text = f"HVAdam: {ours['hidden']['restarts']:g} restarts"
-        axes.text(0.97, 0.06, text, ha="right", fontsize=9, transform=axes.transAxes)
+        text = f"restarts of HVAdam: {ours['hidden']['restarts']:g}"
+        axes.text(0.97, 0.9, text, ha="right", fontsize=9, transform=axes.transAxes)
 
 
 def _map(axes: Axes, one: Content) -> Any:

@@ -78,7 +78,9 @@ def difference(found: Content, units: Units) -> str:
     middle, low, high = (_float(found[key]) for key in ("difference", "low", "high"))
     if not math.isfinite(middle):
         return "no number,"
-    return f"{units.change(middle)} [{units.change(low)}, {units.change(high)}]"
+    hidden = found["standing"] in ("ahead", "behind") and not units.change(middle).strip("0.")
+    write = (lambda x: _tiny(x * units.factor)) if hidden else units.change
+    return f"{write(middle)} [{write(low)}, {write(high)}]"
 
 
 def percent(found: Content, digits: int = 1) -> str:
@@ -201,6 +203,11 @@ def short(cost: Any) -> str:
     if math.isinf(_float(cost)):
         return "diverged"
     return "0%" if cost == 0 else f"{cost:.1f}%" if cost < 10 else f"{cost:.0f}%"
+
+
+def _tiny(x: float) -> str:
+    """A settled difference of less than the values' last digit."""
+    return f"{x:+.1g}".replace("-", MINUS)
 
 
 def _percent(x: float, digits: int) -> str:
