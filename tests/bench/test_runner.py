@@ -26,7 +26,7 @@ from hvadam.bench import checkpoints, environment, records, tasks, training
 from hvadam.bench.cli import main
 from hvadam.bench.config import RunConfig
 from hvadam.bench.progress import Bars
-from hvadam.bench.records import Point, Record, Store
+from hvadam.bench.records import Point, Record, Store, write_atomically
 from hvadam.bench.runner import PrunedError, Watcher, run
 from hvadam.bench.tasks import Problem, Split, Task, Update
 
@@ -632,3 +632,23 @@ def test_tasks_are_listed_with_their_data(
     printed = capsys.readouterr().out
     assert all(name in printed for name in tasks.names())
     assert "accuracy, more is better; smoke, laptop, paper; needs no data" in printed
+
+
+def test_drafts_of_the_killed_are_cleared_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, others = tmp_path / "a.json", tmp_path / ".b.json.7"
+    for left in (tmp_path / ".a.json.12345", others):
+        left.write_bytes(b"half")
+    write_atomically(path, b"whole")
+    assert sorted(tmp_path.iterdir()) == [others, path]
+
+    def clear_away(draft: Path, target: Path) -> None:
+        draft.unlink()
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "replace", clear_away)
+    write_atomically(path, b"the same")  # somebody else was quicker
+    assert path.read_bytes() == b"whole"
+    with pytest.raises(FileNotFoundError):
+        write_atomically(tmp_path / "c.json", b"nobody was")

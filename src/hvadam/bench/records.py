@@ -9,6 +9,7 @@ Only this module knows where the files lie:
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -120,7 +121,10 @@ class Store:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a crash at any moment leaves the old one or the new one."""
+    """Write a file so that a crash at any moment leaves the old one or the new one.
+
+    Drafts that others left are cleared away: they were killed, or are about to write what is there.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -128,7 +132,13 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(path)
+        try:
+            draft.replace(path)
+        except FileNotFoundError:  # cleared away by who wrote the file just now
+            if not path.exists():
+                raise
+        for left in path.parent.glob(glob.escape(f".{path.name}.") + "*"):
+            left.unlink(missing_ok=True)
     finally:
         draft.unlink(missing_ok=True)
 
