@@ -143,4 +143,9 @@ def _options(content: Content) -> str:
     if not told:
         return "Try `gamma` 0, 0.1 and 1 if there is time; the records do not tell yet."
     tasks = listed([f"`{task}`" for task in next(iter(found.values()))["tasks"]])
-    return f"Then, if there is time, `gamma` and `eps`. By maps over {tasks}: " + " ".join(told)
+    again = (
+        "These are single runs: what stood out was run again on fresh seeds for [decision 31]"
+        "(../decisions/0031-defaults-after-the-comparison.md), which keeps the defaults."
+    )
+    said = " ".join([*told, again])
+    return f"Then, if there is time, `gamma` and `eps`. By maps over {tasks}: {said}"

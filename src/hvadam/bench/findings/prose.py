@@ -100,6 +100,9 @@ One run in a cell, on the validation split; the colour is how far it is from the
 Two values of an option are told apart only where their best cells differ by more than
 {clear:g}√2 standard deviations of HVAdam over seeds on that task (where its runs are finished, else
 by 1%): *tied* means not told apart from the best.
+
+The best of many single runs is partly luck. What stands out below was run again on fresh seeds
+before it could become a default: [decision 31](decisions/0031-defaults-after-the-comparison.md).
 """
 
 GENERATORS = """\
