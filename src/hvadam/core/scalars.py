@@ -78,30 +78,14 @@ class Floats:
         return low if x < low else high if x > high else x  # NaN passes
 
 
-def advance(
-    xp: Any,
-    scalars: Any,
-    dots: Any,
-    *,
-    beta2: Any,
-    threshold: Any,
-    gain: Gain,
-    restart_rule: str,
-    rounding: Any,
-    active: Any = True,
-) -> tuple[Any, Any, Any]:
+def advance(xp: Any, scalars: Any, dots: Any, **options: Any) -> tuple[Any, Any, Any]:
     """Decide what one step does to the hidden vectors.
 
     Args:
         xp: The array namespace of the arrays.
         scalars: (..., len(FIELDS)) float64, one row per scope.
         dots: (..., 4) float64: ‖v-m̂‖², <v-m̂,v>, ‖m̂‖², ‖v‖² of each scope.
-        beta2: Decay of the alignment average, a float or one value per scope.
-        threshold: Restart when the unbiased average falls under it; 0 never restarts.
-        gain: b as a function of delta.
-        restart_rule: "paper" moves v on the step that triggers a restart, "authors" keeps it.
-        rounding: Machine epsilon of the dtype that v and m are kept in, likewise.
-        active: Whether the scope saw any gradient.
+        options: Those of :func:`decide`.
 
     Returns:
         (mix, gain, next scalars), the first two of shape (...).
@@ -115,18 +99,8 @@ def advance(
         >>> round(float(mix), 3), dict(zip(FIELDS, after))["steps_since_restart"].item()
         (0.05, 1.0)
     """
-    columns = [scalars[..., i] for i in range(len(FIELDS))]
-    after = decide(
-        xp,
-        columns,
-        [dots[..., i] for i in range(4)],
-        beta2=beta2,
-        threshold=threshold,
-        gain=gain,
-        restart_rule=restart_rule,
-        rounding=rounding,
-        active=active,
-    )
+    fields = [scalars[..., i] for i in range(len(FIELDS))]
+    after = decide(xp, fields, [dots[..., i] for i in range(4)], **options)
     return after[MIX], after[GAIN], xp.stack(after, -1)
 
 
@@ -142,7 +116,19 @@ def decide(
     rounding: Any,
     active: Any = True,
 ) -> list[Any]:
-    """:func:`advance` with every field and every dot apart: the next value of each field."""
+    """The next value of each field, from the fields and the four dots, each by itself.
+
+    Args:
+        xp: The array namespace.
+        scalars: One value per scope for each of FIELDS.
+        dots: Likewise ‖v-m̂‖², <v-m̂,v>, ‖m̂‖² and ‖v‖².
+        beta2: Decay of the alignment average, a float or one value per scope.
+        threshold: Restart when the unbiased average falls under it; 0 never restarts.
+        gain: b as a function of delta.
+        restart_rule: "paper" moves v on the step that triggers a restart, "authors" keeps it.
+        rounding: Machine epsilon of the dtype that v and m are kept in, likewise.
+        active: Whether the scope saw any gradient.
+    """
     t, t2, delta, cosine, _, _, restarts, holds, m_norm, v_norm = scalars
     one = xp.ones_like(t)
     zero = xp.zeros_like(t)
