@@ -25,26 +25,26 @@ from hvadam import HVAdam, warm_start
 from ranks import training
 
 
-def job(folder: Path, steps: int, die_at: int | None, options: dict[str, Any]) -> None:
+def job(
+    folder: Path, steps: int, die_at: int | None, options: dict[str, Any], flatten: bool
+) -> None:
     """Train from the last checkpoint, saving every 5 steps; rank 1 may be killed on the way."""
+    how = StateDictOptions(flatten_optimizer_state_dict=flatten)
     model, optimizer, share, shares = _build(options)
     latest = folder / "latest"
     begin = int(latest.read_text()) if latest.exists() else 0
     if begin:
-        states: dict[str, Any] = dict(zip(("model", "optimizer"), get_state_dict(model, optimizer)))  # noqa: B905
-        dcp.load(states, checkpoint_id=folder / str(begin))
+        model_state, state = get_state_dict(model, optimizer, options=how)
+        dcp.load({"model": model_state, "optimizer": state}, checkpoint_id=folder / str(begin))
         set_state_dict(
-            model,
-            optimizer,
-            model_state_dict=states["model"],
-            optim_state_dict=states["optimizer"],
+            model, optimizer, model_state_dict=model_state, optim_state_dict=state, options=how
         )
     for step in range(begin, steps):
         if step == die_at and dist.get_rank() == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         _step(model, optimizer, step, share, shares)
         if step % 5 == 4:
-            model_state, state = get_state_dict(model, optimizer)
+            model_state, state = get_state_dict(model, optimizer, options=how)
             dcp.save(
                 {"model": model_state, "optimizer": state}, checkpoint_id=folder / str(step + 1)
             )

@@ -12,7 +12,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import DTensor, Shard, distribute_tensor
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+from torch.distributed.tensor import DTensor, Partial, Shard, distribute_tensor
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.nn.parallel import DistributedDataParallel
 
@@ -88,86 +90,61 @@ def zero_redundancy(options: dict[str, Any]) -> dict[str, Tensor]:
     return {name.removeprefix("module."): training.whole(p) for name, p in model.named_parameters()}
 
 
-def flat_shards(options: dict[str, Any]) -> dict[str, Tensor]:
-    """Flat pieces that start and end inside tensors, as FSDP1 cuts them (it needs a GPU itself).
+def fsdp1(options: dict[str, Any]) -> dict[str, Tensor]:
+    """Flat pieces that start and end inside tensors; some ranks have nothing of a tensor."""
+    model = FullyShardedDataParallel(
+        training.make_model(), use_orig_params=True, device_id=torch.device("cpu")
+    )
+    optimizer = HVAdam(model.parameters(), lr=0.02, shard_group=dist.group.WORLD, **options)
+    _train(model, optimizer)
+    with FullyShardedDataParallel.summon_full_params(model):
+        return {
+            name.removeprefix("_fsdp_wrapped_module."): training.whole(p)
+            for name, p in model.named_parameters()
+        }
 
-    A rank that has nothing of a tensor has an empty parameter without a gradient.
-    """
-    model = training.make_model()
-    whole = nn.utils.parameters_to_vector(model.parameters()).detach()
-    half = -(-whole.numel() // 2)
-    begin, end = (half * dist.get_rank(), min(half * (dist.get_rank() + 1), whole.numel()))
-    sizes = [p.numel() for p in model.parameters()]
-    starts = [sum(sizes[:i]) for i in range(len(sizes))]
-    cuts = [
-        slice(min(max(begin, a), a + n), max(min(end, a + n), a))
-        for a, n in zip(starts, sizes, strict=True)
-    ]
-    pieces = [nn.Parameter(whole[cut].clone()) for cut in cuts]
-    optimizer = HVAdam(pieces, lr=0.02, shard_group=dist.group.WORLD, **options)
+
+class Stage(nn.Module):
+    """Some layers of the model."""
+
+    def __init__(self, model: training.Model, names: tuple[str, ...]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleDict({name: getattr(model, name) for name in names})
+
+    def forward(self, x: Tensor) -> Tensor:
+        for name, layer in self.layers.items():
+            x = layer(x) if name == "last" else torch.tanh(layer(x))
+        return x
+
+
+def pipeline(options: dict[str, Any], sharded: bool = False) -> dict[str, Tensor]:
+    """Two stages, each on one rank or sharded by FSDP2 over half of them; shard_group spans all."""
+    stages = (("first", "second"), ("third", "last"))
+    mesh = init_device_mesh(
+        "cpu", (2, dist.get_world_size() // 2), mesh_dim_names=("stage", "shard")
+    )
+    number, share = mesh.get_local_rank("stage"), mesh.get_local_rank("shard")
+    module: nn.Module = Stage(training.make_model(), stages[number])
+    if sharded:
+        fully_shard(module, mesh=mesh["shard"])
+    stage = PipelineStage(module, number, 2, torch.device("cpu"), group=mesh["stage"].get_group())
+    schedule = ScheduleGPipe(stage, n_microbatches=2, loss_fn=nn.functional.mse_loss)
+    optimizer = HVAdam(module.parameters(), lr=0.02, shard_group=dist.group.WORLD, **options)
     for step in range(50):
-        model.zero_grad()
-        x, y = training.batch(step)
-        nn.functional.mse_loss(model(x), y).backward()
-        grads = torch.cat([p.grad.reshape(-1) for p in model.parameters() if p.grad is not None])
-        for piece, cut in zip(pieces, cuts, strict=True):
-            piece.grad = grads[cut].clone() if piece.numel() else None
-        optimizer.step()
-        flat = torch.zeros_like(whole)
-        for piece, cut in zip(pieces, cuts, strict=True):
-            flat[cut] = piece.detach()
-        dist.all_reduce(flat)
-        nn.utils.vector_to_parameters(flat, model.parameters())
-    return {name: training.whole(p) for name, p in model.named_parameters()}
-
-
-def pipeline_stages(options: dict[str, Any]) -> dict[str, Tensor]:
-    """Two stages: each rank trains its layers, given the gradients of the whole model."""
-    model = training.make_model()
-    stages = [(model.first, model.second), (model.third, model.last)]
-    own = [p for layer in stages[dist.get_rank()] for p in layer.parameters()]
-    optimizer = HVAdam(own, lr=0.02, shard_group=dist.group.WORLD, **options)
-    for step in range(50):
-        model.zero_grad()
-        x, y = training.batch(step)
-        nn.functional.mse_loss(model(x), y).backward()
+        optimizer.zero_grad()
+        x, y = (t.chunk(mesh["shard"].size())[share] for t in training.batch(step))
+        if number == 0:
+            schedule.step(x)
+        else:
+            schedule.step(target=y)
         with CommDebugMode() as counter:
             optimizer.step()
         agreed = step > 0  # the first step also compares layouts
         assert not agreed or counter.get_total_counts() == 1 + ("max_grad_norm" in options)
-        for stage, layers in enumerate(stages):  # as if both ranks ran both stages
-            for layer in layers:
-                for p in layer.parameters():
-                    dist.broadcast(p.data, src=stage)
-    return {name: training.whole(p) for name, p in model.named_parameters()}
-
-
-def pipeline_of_sharded_stages() -> dict[str, Tensor]:
-    """Two stages of two ranks, each sharded by FSDP2; shard_group spans both."""
-    rank = dist.get_rank()
-    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("stage", "shard"))
-    model = training.make_model()
-    layers = [(model.first, model.second), (model.third, model.last)][rank // 2]
-    own = [p for layer in layers for p in layer.parameters()]
-    shards = [nn.Parameter(distribute_tensor(p.data, mesh["shard"], [Shard(0)])) for p in own]
-    optimizer = HVAdam(shards, lr=0.02, shard_group=dist.group.WORLD)
-    names = {id(p): name for name, p in model.named_parameters()}
-    for step in range(50):
-        model.zero_grad()
-        x, y = training.batch(step)
-        nn.functional.mse_loss(model(x), y).backward()
-        for p, shard in zip(own, shards, strict=True):
-            assert p.grad is not None
-            shard.grad = distribute_tensor(p.grad, mesh["shard"], [Shard(0)])
-        optimizer.step()
-        now: list[Any] = [None] * 4
-        dist.all_gather_object(
-            now, {names[id(p)]: training.whole(s) for p, s in zip(own, shards, strict=True)}
-        )
-        with torch.no_grad():
-            for name, p in model.named_parameters():
-                p.copy_((now[0] | now[2])[name])
-    return {name: training.whole(p) for name, p in model.named_parameters()}
+    own = {name.removeprefix("layers."): training.whole(p) for name, p in module.named_parameters()}
+    every: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(every, own)
+    return every[0] | every[-1]
 
 
 def copies_of_a_shard_group() -> tuple[bool, bool, list[str], str]:
@@ -212,8 +189,18 @@ def disagreeing_layouts(what: str) -> None:
         nn.Parameter(distribute_tensor(torch.ones(n, 2), mesh, [Shard(0)], src_data_rank=None))
         for n in (4, rows, *([4] if odd and what == "count" else []))
     ]
-    scope = "group" if odd and what == "scope" else "global"
-    optimizer = HVAdam(params, scope=scope)
+    if odd and what == "partial":
+        params[0] = nn.Parameter(DTensor.from_local(torch.ones(4, 2), mesh, [Partial()]))
+    options: dict[str, Any] = {
+        "scope": "group" if odd and what == "scope" else "global",
+        "betas": (0.9, 0.99 if odd and what == "betas" else 0.999),
+    }
+    if what == "shard_group":
+        pairs = [dist.new_group([0, 1]), dist.new_group([2])]
+        options["shard_group"] = pairs[dist.get_rank() // 2]
+    optimizer = HVAdam(params, **options)
+    if odd and what == "checkpoint":
+        optimizer.param_groups[0]["scalars"][0] = 7
     for p in params:
         p.grad = torch.ones_like(p)
     optimizer.step()
@@ -264,6 +251,27 @@ def inf_on_one_rank(layout: str) -> tuple[bool, float, float]:
     scaler.update()
     changed = any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
     return changed, scale, scaler.get_scale()
+
+
+def collectives_under_a_scaler(layout: str) -> tuple[int, int]:
+    """How often a step communicates under a GradScaler, and without one."""
+    model, _, _ = training.lay_out(training.make_model(), layout)
+    optimizer: Any = HVAdam(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=64.0)
+    scaler.scale(torch.ones(()))
+    counts: list[int] = []
+    for scaled in (False, True, False):
+        for p in model.parameters():
+            p.grad = torch.full_like(p, 64.0)
+        if scaled:  # torch's own exchange of found_inf is left out of the count
+            optimizer.grad_scale = scaler._scale
+            optimizer.found_inf = torch.zeros(())
+        with CommDebugMode() as counter:
+            optimizer.step()
+        counts.append(counter.get_total_counts())
+        if scaled:
+            del optimizer.grad_scale, optimizer.found_inf
+    return counts[1], counts[2]
 
 
 def low_bit_state(state_dtype: Any) -> tuple[float, float]:

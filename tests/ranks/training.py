@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import CPUOffloadPolicy, fully_shard
+from torch.distributed.fsdp import CPUOffloadPolicy, FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.parallel import (
@@ -117,7 +117,10 @@ def train(
     for step in range(steps):
         optimizer.zero_grad()
         x, y = (t.chunk(shares)[share] for t in batch(step))
-        for part_x, part_y in zip(x.chunk(micro_batches), y.chunk(micro_batches), strict=True):
+        for i in range(micro_batches):
+            if isinstance(running, FSDPModule):  # gradients are reduced with the last one
+                running.set_requires_gradient_sync(i == micro_batches - 1)
+            part_x, part_y = (t.chunk(micro_batches)[i] for t in (x, y))
             loss = nn.functional.mse_loss(running(part_x), part_y) / micro_batches
             loss.backward()
         with CommDebugMode() as counter:

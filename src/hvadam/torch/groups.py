@@ -84,15 +84,18 @@ def check_options(options: dict[str, Any]) -> None:
 
 def require_agreement(first: dict[str, Any], other: dict[str, Any]) -> None:
     """Groups that share one hidden vector share the options that move it."""
-    for name in ("betas[1]", "restart_threshold", "hidden_gain"):
-        ours, theirs = (
-            group["betas"][1] if name == "betas[1]" else group[name] for group in (first, other)
-        )
+    for (name, ours), (_, theirs) in zip(policy_options(first), policy_options(other), strict=True):
         if ours != theirs:
             raise ValueError(
                 f'HVAdam: {name} must be equal in all param groups under scope="global", got '
                 f'{ours!r} and {theirs!r}; scope="group" lets groups differ.'
             )
+
+
+def policy_options(group: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The options that move a hidden vector, by name: who shares one agrees on them."""
+    names = ("restart_threshold", "hidden_gain")
+    return [("betas[1]", group["betas"][1]), *((name, group[name]) for name in names)]
 
 
 def gain_of(group: dict[str, Any], custom: Any) -> Any:

@@ -504,7 +504,7 @@ class HVAdam(Optimizer):
 
     def _check_step(self) -> None:
         """Refuse a step before any of it is taken."""
-        for group in self.param_groups:
+        for group in self.param_groups[1:]:
             if group["scope"] == "global":
                 groups.require_agreement(self.param_groups[0], group)
         if torch.compiler.is_compiling():  # tracing may not depend on how much state there is

@@ -238,12 +238,6 @@ def _group_of(
 ) -> ProcessGroup:
     """The process group to add up over."""
     if shard_group is not None:
-        outside = sorted({*ranks} - {*dist.get_process_group_ranks(shard_group)})
-        if outside:
-            raise ValueError(
-                f"HVAdam: shard_group must hold all ranks that parameters lie on; {outside} are "
-                "in the mesh of a parameter but not in it."
-            )
         return shard_group
     if ranks == list(range(dist.get_world_size())):
         world: Any = dist.group.WORLD
@@ -265,12 +259,8 @@ def _agree_on_layout(
     Raises:
         ValueError: on every rank with the same message, if two of them disagree.
     """
-    for p in _all_params(param_groups):
-        if is_dtensor(p) and any(placement.is_partial() for placement in _placements(p)):
-            raise ValueError(
-                f"HVAdam: a parameter must not be a Partial DTensor, got {_placements(p)}."
-            )
     mine = {
+        "refused": _refusal(param_groups, group),
         "layout": _layout(param_groups, own_pieces),
         "rounding": _roundings(param_groups),
     }
@@ -279,13 +269,30 @@ def _agree_on_layout(
     ranks = dist.get_process_group_ranks(group)
     first = theirs[0]["layout"]
     for rank, other in zip(ranks, theirs, strict=True):
+        if other["refused"]:
+            raise ValueError(f"HVAdam: {other['refused']} (rank {rank}).")
         difference = _difference(first, other["layout"])
         if difference:
             raise ValueError(
                 f"HVAdam: ranks {ranks[0]} and {rank} disagree on what they optimize: {difference}."
-                " Build the same model and the same param groups on every rank."
+                " Build the same model and param groups and load the same checkpoint on every rank."
             )
     return [max(column) for column in zip(*(other["rounding"] for other in theirs), strict=True)]
+
+
+def _refusal(param_groups: Sequence[dict[str, Any]], group: ProcessGroup) -> str | None:
+    """What is wrong with the parameters of this rank: told to all, who would wait for it else."""
+    members = {*dist.get_process_group_ranks(group)}
+    for p in _all_params(param_groups):
+        if is_dtensor(p) and any(placement.is_partial() for placement in _placements(p)):
+            return f"a parameter must not be a Partial DTensor, got {_placements(p)}"
+        outside = sorted({*_mesh_ranks(p)} - members)
+        if outside:
+            return (
+                f"shard_group must hold all ranks that parameters lie on; {outside} are in the "
+                "mesh of a parameter but not in it"
+            )
+    return None
 
 
 def _layout(param_groups: Sequence[dict[str, Any]], own_pieces: bool) -> list[tuple[str, str]]:
@@ -294,6 +301,9 @@ def _layout(param_groups: Sequence[dict[str, Any]], own_pieces: bool) -> list[tu
     layout = [(name, repr(first[name])) for name in groups.OPTIMIZER_WIDE if name != "kernel"]
     layout.append(("the number of param groups", str(len(param_groups))))
     for i, group in enumerate(param_groups):
+        layout += [(f"{name} of group {i}", repr(x)) for name, x in groups.policy_options(group)]
+        if "scalars" in group:  # a checkpoint may have been loaded by one rank and not by another
+            layout.append((f"the hidden vector of group {i}", repr(group["scalars"].tolist())))
         if not own_pieces or group["scope"] == "tensor":
             layout.append((f"the number of parameters in group {i}", str(len(group["params"]))))
         for j, p in enumerate(() if own_pieces else group["params"]):

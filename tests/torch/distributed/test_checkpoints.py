@@ -51,14 +51,20 @@ def test_warm_start_of_shards(pool: Pool) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"scope": "tensor", "hidden_step": "late"}], ids=str)
-def test_killed_and_restarted_on_other_world_sizes(tmp_path: Path, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("options", "flatten"),
+    [({}, False), ({}, True), ({"scope": "tensor", "hidden_step": "late"}, False)],
+    ids=str,
+)
+def test_killed_and_restarted_on_other_world_sizes(
+    tmp_path: Path, options: dict[str, Any], flatten: bool
+) -> None:
     """4 ranks until one is killed at step 13, 2 until step 23, 3 to the end."""
-    assert any(launch(checkpoints.job, 4, tmp_path, 30, 13, options))
+    assert any(launch(checkpoints.job, 4, tmp_path, 30, 13, options, flatten))
     assert (tmp_path / "latest").read_text() == "10"
-    assert any(launch(checkpoints.job, 2, tmp_path, 30, 23, options))
+    assert any(launch(checkpoints.job, 2, tmp_path, 30, 23, options, flatten))
     assert (tmp_path / "latest").read_text() == "20"
-    assert launch(checkpoints.job, 3, tmp_path, 30, None, options) == [0, 0, 0]
+    assert launch(checkpoints.job, 3, tmp_path, 30, None, options, flatten) == [0, 0, 0]
     final = torch.load(tmp_path / "final.pt")
 
     model = training.make_model()

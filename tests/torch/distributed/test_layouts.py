@@ -45,6 +45,11 @@ def test_clipping_takes_one_more_collective(pool: Pool, layout: str) -> None:
         assert result["communicated"] == (0 if layout == "ddp" else 2)
 
 
+def test_a_grad_scaler_takes_one_more_collective(pool: Pool) -> None:
+    assert pool.run(layouts.collectives_under_a_scaler, 2, "fsdp2") == [(2, 1)] * 2
+    assert pool.run(layouts.collectives_under_a_scaler, 2, "ddp") == [(0, 0)] * 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
@@ -89,7 +94,7 @@ def test_native_steps_agree_from_equal_states(pool: Pool) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"max_grad_norm": 0.05}], ids=str)
-@pytest.mark.parametrize("layout", ["zero_redundancy", "flat_shards", "pipeline_stages"])
+@pytest.mark.parametrize("layout", ["zero_redundancy", "fsdp1", "pipeline"])
 def test_shard_group_tells_what_tensors_do_not(
     pool: Pool, layout: str, options: dict[str, Any]
 ) -> None:
@@ -101,7 +106,7 @@ def test_shard_group_tells_what_tensors_do_not(
 @pytest.mark.slow
 def test_shard_group_spans_sharded_stages(pool: Pool) -> None:
     alone = _train_plainly({})
-    for result in pool.run(layouts.pipeline_of_sharded_stages, 4):
+    for result in pool.run(layouts.pipeline, 4, {}, True):
         assert furthest(result, alone) < TOLERANCE
 
 
@@ -122,11 +127,19 @@ def test_diagnostics_never_communicate(pool: Pool) -> None:
     assert "adaptive_step_norm" not in found["global"]
 
 
-@pytest.mark.parametrize("what", ["shape", "count", "scope"])
+@pytest.mark.parametrize("what", ["shape", "count", "scope", "betas", "checkpoint"])
 def test_ranks_that_disagree_all_raise_the_same(pool: Pool, what: str) -> None:
     errors = pool.errors(layouts.disagreeing_layouts, 3, what)
     assert len({*errors}) == 1
     assert "HVAdam: ranks 0 and 1 disagree on what they optimize" in errors[0]
+
+
+def test_what_one_rank_refuses_all_refuse(pool: Pool) -> None:
+    errors = pool.errors(layouts.disagreeing_layouts, 3, "partial")
+    assert len({*errors}) == 1
+    assert "a parameter must not be a Partial DTensor" in errors[0]
+    for error in pool.errors(layouts.disagreeing_layouts, 3, "shard_group"):
+        assert "shard_group must hold all ranks that parameters lie on" in error
 
 
 def test_a_rank_without_gradients_moves_on_with_the_others(pool: Pool) -> None:
