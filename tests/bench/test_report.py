@@ -19,7 +19,8 @@ import pytest
 from made_sweeps import SKILL, TASKS, Made, record, sweep
 
 from hvadam.bench import report, stats
-from hvadam.bench.cli import _changes, main
+from hvadam.bench.cli import main
+from hvadam.bench.cli.arguments import parse_changes
 from hvadam.bench.config import RunConfig
 from hvadam.bench.records import Record, Store
 from hvadam.bench.report import figures, page, samples, tables, verdicts
@@ -161,7 +162,7 @@ def repeated(line: str) -> RunConfig:
     assert words[:2] == ["hvadam", "run"]
     pairs = list(zip(words[4::2], words[5::2], strict=True))
     given = dict(pairs)
-    options, settings = _changes([value for name, value in pairs if name == "--set"])
+    options, settings = parse_changes([value for name, value in pairs if name == "--set"])
     task, contender, scale, seed = *words[2:4], given["--scale"], int(given["--seed"])
     return RunConfig(task, contender, scale, seed, options, settings)
 
