@@ -3,14 +3,16 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from hvadam import __version__
-from hvadam.bench import demo, speed
+from hvadam.bench import demo, speed, tasks
 from hvadam.bench.cli import main
+from hvadam.bench.config import RunConfig
 from hvadam.bench.records import Store
 from hvadam.bench.speed import SHAPES
 
@@ -53,20 +55,10 @@ def test_demo_races_trains_and_writes_a_report(
     ids=" ".join,
 )
 def test_bad_arguments_give_one_line_and_write_nothing(
-    arguments: list[str],
-    named: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: list[str], named: list[str], refused: Callable[[list[str]], str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(arguments) == 2
-    printed, errors = capsys.readouterr()
-    assert printed == ""
-    [line] = errors.splitlines()
-    assert line.startswith("hvadam: ")
-    assert all(word in line for word in named)
-    assert list(tmp_path.iterdir()) == []
+    line = refused(arguments)
+    assert all(word in line for word in named), line
 
 
 @pytest.mark.parametrize(
@@ -184,3 +176,58 @@ def test_version_from_a_shell_loads_no_framework() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"hvadam {__version__}\n", "")
+
+
+def test_run_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = tmp_path / "runs"
+    command = ["run", "digits_mlp", "hvadam", "--scale", "smoke", "--store", str(store)]
+    command += ["--lr", "0.01", "--set", "betas=0.8,0.99", "--set", "task.epochs=1", "--seed", "3"]
+    assert main(command) == 0
+    [said, where] = capsys.readouterr().out.splitlines()
+    [record] = Store(store)
+    assert record.config == RunConfig(
+        *("digits_mlp", "hvadam", "smoke", 3),
+        options={"lr": 0.01, "betas": [0.8, 0.99]},
+        settings={"epochs": 1},
+    )
+    assert ": done; accuracy " in said
+    assert where == f"recorded: {Store(store).path(record.config)}"
+    assert main(command) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("already recorded: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["digits", "adam"], ["'digits'", "did you mean 'digits_"]),
+        (["digits_mlp", "adm"], ["'adm'", "did you mean 'adam'?"]),
+        (["digits_mlp", "adam", "--lr", "fast"], ["--lr", "fast"]),
+        (["digits_mlp", "hvadam", "--lr", "-1"], ["lr must be >= 0", "-1"]),
+        (["digits_mlp", "adam", "--lr", "1", "--set", "lr=2"], ["either --lr or --set"]),
+        (["digits_mlp", "adam", "--set", "betas"], ["--set", "NAME=VALUE", "betas"]),
+        (["digits_mlp", "adam", "--set", "betas=1"], ["betas", "(0.9, 0.999)", "got 1"]),
+        (["digits_mlp", "adam", "--set", "gamma=1"], ["no option 'gamma'"]),
+        (["digits_mlp", "adam", "--set", "task.epochs=x"], ["epochs", "'x'"]),
+        (["digits_mlp", "adam", "--scale", "large"], ["no scale 'large'", "smoke, laptop, paper"]),
+        (["digits_mlp", "adam", "--protocol", "inherited"], ["no protocol 'inherited'"]),
+        (["digits_mlp", "adam", "--seed", "-1"], ["--seed", "-1"]),
+        (["digits_mlp"], ["contender"]),
+    ],
+    ids=" ".join,
+)
+def test_bad_arguments_of_run_give_one_line_and_write_nothing(
+    arguments: list[str], named: list[str], refused: Callable[[list[str]], str]
+) -> None:
+    line = refused(["run", *arguments])
+    assert all(word.lower() in line.lower() for word in named), line
+
+
+def test_tasks_are_listed_with_their_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HVADAM_DATA", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["tasks"]) == 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in tasks.names())
+    assert "accuracy, more is better; smoke, laptop, paper; needs no data" in printed
