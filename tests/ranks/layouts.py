@@ -19,6 +19,7 @@ from torch.distributed.tensor.debug import CommDebugMode
 from torch.nn.parallel import DistributedDataParallel
 
 from hvadam import HVAdam
+from hvadam.torch import states
 from ranks import training
 
 
@@ -60,8 +61,7 @@ def one_teacher_forced_step(sharded: bool) -> list[Tensor]:
     optimizer = HVAdam(params, lr=0.01, kernel="native" if mesh is None else "auto")
     trend = [torch.randn(shape) for shape in shapes]
     for p, direction in zip(params, trend, strict=True):
-        optimizer._init_state(p, optimizer.state[p], per_tensor=False)
-        state = optimizer.state[p]
+        state = optimizer.state[p] = states.initial(p, optimizer.param_groups[0])
         state["step"].fill_(100)
         state["exp_avg"].copy_(place(direction))
         state["hidden"].copy_(place(0.9 * direction + 0.1 * torch.randn_like(direction)))

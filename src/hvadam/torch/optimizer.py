@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import islice
-from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,9 +22,8 @@ from hvadam.core.hyperparams import (
     WeightDecayMode,
 )
 from hvadam.core.scalars import FIELDS
-from hvadam.torch import checkpoint, completeness, groups, kernels, sharding
+from hvadam.torch import checkpoint, completeness, groups, kernels, sharding, states
 from hvadam.torch.diagnostics import diagnose
-from hvadam.torch.kernels import storage
 from hvadam.torch.kernels.batch import Columns, number
 from hvadam.torch.sharding import ProcessGroupReference, Sharding
 from hvadam.torch.step import Step
@@ -235,8 +232,10 @@ class HVAdam(Optimizer):
             steps: list[Tensor] = []
             scalars: list[Tensor] = []
             self._init_group(group, params, grads, exp_avgs, hiddens, exp_avg_vars, steps, scalars)
-            columns = self._with_extras(
-                Columns(params, grads, exp_avgs, hiddens, exp_avg_vars, steps)
+            columns = states.with_extras(
+                Columns(params, grads, exp_avgs, hiddens, exp_avg_vars, steps),
+                self.state,
+                self.param_groups,
             )
             if sharded is not None:  # all of its scopes: another rank may have gradients for them
                 step.add(group, columns, *self._every_scope(group, params))
@@ -382,71 +381,22 @@ class HVAdam(Optimizer):
         else:
             params += group["params"]
             grads += found
-        states = self._states_of(group, params)
-        if not all(states):
+        own = states.find(self.state, self.param_groups, group, params)
+        if not all(own):
             completeness.refuse_swapped(self)
-            for p, state in zip(params, states, strict=True):
+            for p, state in zip(params, own, strict=True):
                 if not state:
-                    self._init_state(p, state, per_tensor)
-        exp_avgs += [state["exp_avg"] for state in states]
-        hiddens += [state["hidden"] for state in states]
-        exp_avg_vars += [state["exp_avg_var"] for state in states]
-        steps += [state["step"] for state in states]
+                    state.update(states.initial(p, group))
+        exp_avgs += [state["exp_avg"] for state in own]
+        hiddens += [state["hidden"] for state in own]
+        exp_avg_vars += [state["exp_avg_var"] for state in own]
+        steps += [state["step"] for state in own]
         if per_tensor:
-            scalars += [state["scalars"] for state in states]
+            scalars += [state["scalars"] for state in own]
         if params and not per_tensor:
             if group["scalars"].device != params[0].device:
                 group["scalars"] = group["scalars"].to(params[0].device)
             scalars.append(group["scalars"])
-
-    def _states_of(self, group: dict[str, Any], params: list[Tensor]) -> list[dict[str, Any]]:
-        """The state of each, without looking them up where it lies in the order of the groups.
-
-        To look up a tensor is a call of Python's, which for thousands of small ones adds up.
-        """
-        first = 0
-        for earlier in self.param_groups:
-            if earlier is group:
-                break
-            first += len(earlier["params"])
-        end = first + len(params)
-        in_order = all(map(is_, islice(self.state, first, end), params))
-        if in_order and len(self.state) >= end:
-            return list(islice(self.state.values(), first, end))
-        return [self.state[p] for p in params]
-
-    def _init_state(self, p: Tensor, state: dict[str, Any], per_tensor: bool) -> None:
-        """All that is kept per parameter."""
-        if self.defaults["state_dtype"] == "int8" and sharding.is_dtensor(p):
-            raise TypeError(
-                'HVAdam: state_dtype="int8" is for parameters that are whole on each rank: its '
-                "scales belong to blocks of memory, which a checkpoint for other shards would have "
-                'to cut anew. Use state_dtype="bfloat16".'
-            )
-        state["step"] = torch.zeros((), dtype=torch.float32, device=p.device)
-        state.update(storage.empty_state(p, self.defaults["state_dtype"]))
-        if self.defaults["hidden_step"] == "late":
-            state["pending"] = torch.zeros(2, dtype=torch.float64, device=p.device)
-        if per_tensor:
-            state["scalars"] = groups.initial_scalars().to(p.device)
-
-    def _with_extras(self, columns: Columns) -> Columns:
-        """The columns that only low-bit state and the late step have."""
-        low_bit, late = self.defaults["state_dtype"], self.defaults["hidden_step"] == "late"
-        extras: dict[str, Any] = {}
-        states = [self.state[p] for p in columns.theta] if low_bit != "float32" or late else []
-        if low_bit == "int8":
-            for short, key in (("m", "exp_avg"), ("v", "hidden"), ("s", "exp_avg_var")):
-                extras[f"{short}_scales"] = [state[storage.SCALES[key]] for state in states]
-        if low_bit != "float32":
-            everyone = (p for group in self.param_groups for p in group["params"])
-            index = {p: i for i, p in enumerate(everyone)}
-            extras["index"] = [
-                index[p] + len(index) * sharding.shard_number(p) for p in columns.theta
-            ]
-        if late:
-            extras["pending"] = [state["pending"] for state in states]
-        return columns._replace(**extras)
 
     def _add_idle(self, step: Step, group: dict[str, Any], everyone: bool = False) -> None:
         """Hand over what may have something pending but takes no part in the step."""
@@ -457,9 +407,10 @@ class HVAdam(Optimizer):
         ]
         if rows:
             params = [p for p, _ in rows]
-            kept = ("exp_avg", "hidden", "exp_avg_var", "step")
-            lists = [[state[key] for _, state in rows] for key in kept]
-            step.add_idle(group, self._with_extras(Columns(params, [], *lists)))
+            names = ("exp_avg", "hidden", "exp_avg_var", "step")
+            lists = [[state[name] for _, state in rows] for name in names]
+            columns = Columns(params, [], *lists)
+            step.add_idle(group, states.with_extras(columns, self.state, self.param_groups))
 
     def _every_scope(
         self, group: dict[str, Any], params: list[Tensor]
@@ -494,7 +445,7 @@ class HVAdam(Optimizer):
                 group["scalars"].copy_(groups.initial_scalars())
             for p in group["params"]:
                 if p in self.state:
-                    self._init_state(p, self.state[p], group["scope"] == "tensor")
+                    self.state[p].update(states.initial(p, group))
 
     def _share_scalars(self, scalars: Tensor) -> None:
         """Under ``scope="global"`` every group carries an equal copy of the scalars."""

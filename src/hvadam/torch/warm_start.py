@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from hvadam.core.scalars import FIELDS
-from hvadam.torch import checkpoint, sharding
+from hvadam.torch import checkpoint, sharding, states
 from hvadam.torch.kernels import storage
 from hvadam.torch.optimizer import HVAdam
 
@@ -51,7 +51,7 @@ def warm_start(optimizer: HVAdam, adamw: Optimizer | dict[str, Any]) -> None:
         for p, index in zip(group["params"], theirs["params"], strict=True):
             found = state_dict["state"].get(index)
             if found:  # else it has never had a gradient
-                made[p] = _state_of(optimizer, p, group, found)
+                made[p] = _state_of(p, group, found)
                 latest = max(latest, float(made[p]["step"]))
     optimizer.state.update(made)
     for holder in (*optimizer.param_groups, *optimizer.state.values()):
@@ -60,11 +60,8 @@ def warm_start(optimizer: HVAdam, adamw: Optimizer | dict[str, Any]) -> None:
             holder["scalars"][FIELDS.index("step")] = own
 
 
-def _state_of(
-    optimizer: HVAdam, p: Tensor, group: dict[str, Any], found: dict[str, Any]
-) -> dict[str, Any]:
-    state: dict[str, Any] = {}
-    optimizer._init_state(p, state, group["scope"] == "tensor")
+def _state_of(p: Tensor, group: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    state = states.initial(p, group)
     state["step"].copy_(torch.as_tensor(found["step"]))
     full = torch.promote_types(p.dtype, torch.float32)
     s = found["exp_avg_sq"].to(p.device, full) / (group["betas"][0] ** 2 + group["gamma"])
