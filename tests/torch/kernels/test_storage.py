@@ -38,7 +38,7 @@ Key = tuple[int, int, int, int]  # seed, parameter, step, stream
 
 
 def hashed(key: Key, count: int) -> Tensor:
-    return storage.random_bits(*key, count=count, like=torch.empty(0))
+    return storage.random_bits(*key, begin=0, like=torch.empty(count))
 
 
 def random_bits(count: int, seed: int = 0, step: int = 1) -> Tensor:

@@ -78,6 +78,7 @@ class Columns(NamedTuple):
     s_scales: Tensors = ()
     pending: Tensors = ()  # hidden_step="late": (weight, step along v) of each tensor
     index: Sequence[int] = ()  # of the parameter, in the order of the groups
+    begin: Sequence[int] = ()  # of pieces: at which of their tensor's elements; 0 if not given
 
     def take(self, indices: Sequence[int]) -> Columns:
         """Some of the rows."""
@@ -134,10 +135,10 @@ class Batch(NamedTuple):
         return getattr(self.tensors, name)[i], scales[i] if scales else None
 
     def _bits(self, i: int, stream: int) -> Tensor:
-        tensors, m = self.tensors, self.tensors.m[i]
-        return storage.random_bits(
-            self.options.seed, tensors.index[i], int(tensors.step[i]), stream, m.numel(), like=m
-        )
+        tensors = self.tensors
+        begin = tensors.begin[i] if tensors.begin else 0
+        key = (self.options.seed, tensors.index[i], int(tensors.step[i]), stream)
+        return storage.random_bits(*key, begin=begin, like=tensors.m[i])
 
     def count_step(self) -> None:
         """Advance the tensors' step counters."""

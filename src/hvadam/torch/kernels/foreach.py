@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from hvadam.torch.kernels import loop
+from hvadam.torch.kernels import loop, pieces
 from hvadam.torch.kernels.batch import Batch, Tensors, Work, number
 
 
@@ -28,11 +28,12 @@ def accumulate(batches: Sequence[Batch], dots: Tensor) -> None:
     """Count the step, update m and s, add the four dots of each scope."""
     for batch in batches:
         batch.count_step()
-        work = batch.open()
-        _average(batch, work)
-        for i in range(len(work.m)):
-            batch.keep_average(i, work)
-        dots[batch.scopes[0]] += _dots(batch, work).to(dots.device)
+        for part in pieces.parts(batch):
+            work = part.open()
+            _average(part, work)
+            for i in range(len(work.m)):
+                part.keep_average(i, work)
+            dots[batch.scopes[0]] += _dots(part, work).to(dots.device)
 
 
 def apply(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
@@ -41,7 +42,8 @@ def apply(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
         device = batch.tensors.theta[0].device
         batch_mix, batch_gain = (x[batch.scopes[0]].to(device) for x in (mix, gain))
         along = batch.options.lr * batch.options.hidden_scale * number(batch_gain)
-        _move(batch, number(1.0 - batch_mix), along)
+        for part in pieces.parts(batch):
+            _move(part, number(1.0 - batch_mix), along)
 
 
 def sweep(batches: Sequence[Batch], dots: Tensor) -> None:
@@ -49,7 +51,8 @@ def sweep(batches: Sequence[Batch], dots: Tensor) -> None:
     settle(batches)
     accumulate(batches, dots)
     for batch in batches:
-        _move(batch, 0.0, 0.0)
+        for part in pieces.parts(batch):
+            _move(part, 0.0, 0.0)
 
 
 def _average(batch: Batch, work: Work) -> None:

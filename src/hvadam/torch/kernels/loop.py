@@ -1,4 +1,4 @@
-"""The readable kernel: one tensor at a time, large ones in pieces that stay in cache.
+"""The readable kernel: one tensor at a time, large ones in pieces.
 
 Legend: see ``batch.py``; m_hat = m / bias1 and s_hat = s / bias2 are bias-corrected, dev_v and
 dev_m are (g - v)² and (g - m)², ratio is the paper's η.
@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from hvadam.torch.kernels import pieces
 from hvadam.torch.kernels.batch import Batch, Options, Work, number
-
-CHUNK = 1 << 17  # elements: enough to hide the cost of a call, few enough to stay in cache
 
 
 class Piece(NamedTuple):
@@ -51,24 +50,26 @@ def accumulate(batches: Sequence[Batch], dots: Tensor) -> None:
     """Count the step, update m and s, add the four dots of each scope."""
     for batch in batches:
         batch.count_step()
-        work = batch.open()
-        scratch, double = _Scratch(3, work.m[0].dtype), _Scratch(2, torch.float64)
-        parts: list[Tensor] = []
-        for i, piece in _pieces(batch, work):
-            _average(piece, batch.options, *scratch.like(piece.m))
-            batch.keep_average(i, work)
-            parts += _dots(piece, *double.like(piece.m))
-        dots[batch.scopes[0]] += torch.stack(parts).view(-1, 4).sum(0).to(dots.device)
+        scratch, double = _Scratch(batch, 3), _Scratch(batch, 2, torch.float64)
+        found: list[Tensor] = []
+        for part in pieces.parts(batch):
+            work = part.open()
+            for i, piece in _rows(part, work, scratch.eps):
+                _average(piece, batch.options, *scratch.like(piece.m))
+                part.keep_average(i, work)
+                found += _dots(piece, *double.like(piece.m))
+        dots[batch.scopes[0]] += torch.stack(found).view(-1, 4).sum(0).to(dots.device)
 
 
 def apply(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
     """Move v to mix v + (1 - mix) m_hat and theta by both steps."""
     for batch in batches:
-        device = batch.tensors.theta[0].device
+        device, o = batch.tensors.theta[0].device, batch.options
         weight = number(1.0 - mix[batch.scopes[0]].to(device))
-        o = batch.options
         along = o.lr * o.hidden_scale * number(gain[batch.scopes[0]].to(device))
-        _move(batch, [(weight, along, o)] * len(batch.scopes))
+        scratch = _Scratch(batch, 3)
+        for part in pieces.parts(batch):
+            _move(part, [(weight, along, o)] * len(part.scopes), scratch)
 
 
 def sweep(batches: Sequence[Batch], dots: Tensor) -> None:
@@ -76,17 +77,21 @@ def sweep(batches: Sequence[Batch], dots: Tensor) -> None:
     settle(batches)
     accumulate(batches, dots)
     for batch in batches:
-        _move(batch, [(0.0, 0.0, batch.options)] * len(batch.scopes))
+        scratch = _Scratch(batch, 3)
+        for part in pieces.parts(batch):
+            _move(part, [(0.0, 0.0, batch.options)] * len(part.scopes), scratch)
 
 
 def settle(batches: Sequence[Batch]) -> None:
     """Do what is pending: v's move and the step along it, then the projection."""
     for batch in batches:
-        moves: list[tuple[Any, Any, Options]] = []
-        for pending in batch.tensors.pending:
-            weight, along = number(pending[0]), number(pending[1])
-            moves.append((weight, along, batch.options.to_settle(batch.bounds, along)))
-        _move(batch, moves)
+        scratch = _Scratch(batch, 3)
+        for part in pieces.parts(batch):
+            moves: list[tuple[Any, Any, Options]] = []
+            for pending in part.tensors.pending:
+                weight, along = number(pending[0]), number(pending[1])
+                moves.append((weight, along, batch.options.to_settle(batch.bounds, along)))
+            _move(part, moves, scratch)
         torch._foreach_zero_(batch.tensors.pending)
 
 
@@ -99,11 +104,10 @@ def defer(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
             pending.copy_(left)
 
 
-def _move(batch: Batch, moves: Sequence[tuple[Any, Any, Options]]) -> None:
+def _move(batch: Batch, moves: Sequence[tuple[Any, Any, Options]], scratch: _Scratch) -> None:
     """v and theta, with the weight of m_hat, the step along v and the options of each tensor."""
     work = batch.open()
-    scratch = _Scratch(3, work.m[0].dtype)
-    for i, piece in _pieces(batch, work):
+    for i, piece in _rows(batch, work, scratch.eps):
         weight, along, o = moves[i]
         m_hat, *buffers = scratch.like(piece.m)
         torch.div(piece.m, piece.bias1, out=m_hat)
@@ -178,13 +182,21 @@ def _add_scaled(x: Tensor, y: Tensor, scale: float | Tensor, out: Tensor) -> Ten
 
 
 class _Scratch:
-    """Buffers, kept from piece to piece: fresh memory would cost a fault for every page."""
+    """Buffers, kept from piece to piece: fresh memory would cost a fault for every page.
 
-    def __init__(self, count: int, dtype: torch.dtype) -> None:
+    Args:
+        batch: What they are for.
+        count: How many.
+        dtype: Theirs; by default the one that the batch is computed in.
+    """
+
+    def __init__(self, batch: Batch, count: int, dtype: torch.dtype | None = None) -> None:
+        theta = batch.tensors.theta[0]
         self._count = count
-        self._dtype = dtype
+        self._dtype = dtype or torch.promote_types(theta.dtype, torch.float32)
         self._buffers: list[Tensor] = []
         self._views: list[Tensor] = []
+        self.eps = theta.new_full((), batch.options.eps, dtype=self._dtype)
 
     def like(self, piece: Tensor) -> list[Tensor]:
         """The buffers in a piece's shape."""
@@ -197,31 +209,12 @@ class _Scratch:
         return self._views
 
 
-def _pieces(batch: Batch, work: Work) -> Iterator[tuple[int, Piece]]:
-    """The tensors of a batch with their positions, the large ones cut to CHUNK elements."""
+def _rows(batch: Batch, work: Work, eps: Tensor) -> Iterator[tuple[int, Piece]]:
+    """The tensors of a batch with their positions."""
     theta = batch.tensors.theta
     g = batch.tensors.g or theta  # without gradients: never read
-    whole = batch.is_low_bit()  # it is stored a tensor at a time
-    eps = work.m[0].new_full((), batch.options.eps)
     rows = zip(theta, g, *work, *batch.bias_corrections(), strict=True)
     for i, (*tensors, bias1, bias2) in enumerate(rows):
         if theta[i].ndim == 0:  # torch 2.13 miscompiles writes to 0-dim tensors
             tensors = [x.view(1) for x in tensors]
-        flat = None if whole or tensors[0].numel() <= CHUNK else _flat(tensors)
-        if flat is None:
-            yield i, Piece._make((*tensors, bias1, bias2, eps))
-        else:
-            for chunks in zip(*(x.split(CHUNK) for x in flat), strict=True):
-                yield i, Piece._make((*chunks, bias1, bias2, eps))
-
-
-def _flat(tensors: list[Tensor]) -> list[Tensor] | None:
-    """The tensors as vectors over their memory, or None if they do not share one dense layout."""
-    first = tensors[0]
-    strides = first.stride()
-    if any(x.stride() != strides for x in tensors[1:]):
-        return None
-    order = sorted(range(first.ndim), key=strides.__getitem__, reverse=True)
-    if not first.permute(order).is_contiguous():
-        return None
-    return [x.permute(order).view(-1) for x in tensors]
+        yield i, Piece._make((*tensors, bias1, bias2, eps))

@@ -61,10 +61,10 @@ def empty_state(p: Tensor, state_dtype: str) -> dict[str, Tensor]:
     return made
 
 
-def random_bits(seed: int, index: int, step: int, stream: int, count: int, like: Tensor) -> Tensor:
-    """32 bits for each of `count` elements, as int64."""
+def random_bits(seed: int, index: int, step: int, stream: int, begin: int, like: Tensor) -> Tensor:
+    """32 bits for each element of `like`, which begins at that element of its tensor, as int64."""
     key = _mix(_mix(_mix(seed) + index) + 2 * step + stream)
-    return _mix(torch.arange(count, device=like.device) + key)
+    return _mix(torch.arange(begin, begin + like.numel(), device=like.device) + key)
 
 
 def decode(values: Tensor, scales: Tensor | None) -> Tensor:
