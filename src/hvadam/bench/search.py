@@ -21,8 +21,8 @@ from hvadam.bench import stats
 from hvadam.bench.config import RunConfig, entrant
 from hvadam.bench.records import Record
 
-# Four steps of about 3 on one side: two decades beyond the grid.
-EXTENSIONS = 4
+# Six steps of about 3 on one side: three decades beyond the grid.
+EXTENSIONS = 6
 
 PrunerName = Literal["none", "median", "halving"]
 
