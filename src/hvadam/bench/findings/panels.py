@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from hvadam.bench.findings.looks import GREY, WIDTH, Mark, line_of
 from hvadam.bench.findings.measures import AWAKE
@@ -181,8 +181,8 @@ def _distances(axes: Axes, board: Content) -> None:
     axes.set_ylim(len(names) - 0.5, -0.5)
     if finite and max(finite) > 3 * min(finite):
         axes.set_xscale("log")
-        for which in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
-            which(FuncFormatter(lambda x, _: f"{x:g}"))
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
     better = "less" if board["goal"] == "min" else "more"
     axes.set_title(f"{title(board)}: {units_of(board).measure}, {better} is better", fontsize=10)
