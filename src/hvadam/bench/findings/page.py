@@ -25,6 +25,7 @@ from hvadam.bench.findings.words import (
 )
 from hvadam.bench.report.looks import OURS, REFERENCE
 from hvadam.bench.report.tables import escape
+from hvadam.bench.search import EXTENSIONS
 
 Content = Mapping[str, Any]
 # The name that a claim has for its figure -> the heading under which it stands.
@@ -49,8 +50,10 @@ def render(content: Content) -> str:
     parts.append("## Which options" if not content["maps"] else prose.MAPS.format(clear=CLEAR))
     parts += [sections.options(content), sections.rates(content)]
     if content["generative"]:
-        seeds = max(board["seeds"] for board in content["generative"])
-        parts += [prose.GENERATORS.format(seeds=seeds)]
+        seeds, trials = (
+            max(board[key] for board in content["generative"]) for key in ("seeds", "trials")
+        )
+        parts.append(prose.GENERATORS.format(seeds=seeds, trials=trials, extensions=EXTENSIONS))
         parts += [every_entry(board) for board in content["generative"]]
     parts += [sections.cost(content), sections.elsewhere(content)]
     if content["tasks"]:

@@ -111,8 +111,10 @@ GENERATORS = """\
 ![Fréchet distances of generators](figures/evidence-generators.png)
 
 The Fréchet distance is of features of this project, not of Inception: compare it within a task,
-never with a published FID. {seeds} seeds cannot settle a comparison: even if all agree, chance
-alone does so one time in four. So these say which way it leans, and no more.
+never with a published FID. Each contender began with {trials} learning rates, and got up to
+{extensions} more where the best was at the edge; "(edge)" says that it still is, so that contender
+may do better yet. {seeds} seeds cannot settle a comparison: even if all agree, chance alone does so
+one time in four. So these say which way it leans, and no more.
 """
 
 COST = """\
