@@ -130,7 +130,9 @@ def test_the_winner_is_judged_by_seeds_nobody_tuned_on(store: Store) -> None:
     assert len(engine.jobs) == 2 * (7 * 2 + 4) + 2
 
 
-@pytest.mark.parametrize(("best", "extensions", "at_edge"), [(0.3, 3, False), (1e-9, 4, True)])
+@pytest.mark.parametrize(
+    ("best", "extensions", "at_edge"), [(0.3, 3, False), (1e-9, EXTENSIONS, True)]
+)
 def test_a_best_rate_at_the_edge_extends_the_grid(
     store: Store, best: float, extensions: int, at_edge: bool
 ) -> None:
@@ -139,13 +141,12 @@ def test_a_best_rate_at_the_edge_extends_the_grid(
     assert (adam.tuned.extensions, adam.tuned.at_edge) == (extensions, at_edge)
     tried = sorted(trial.options["lr"] for trial in adam.tuned.trials)
     assert tried[-1] == (1.0 if best == 0.3 else 0.03)
-    assert extensions <= EXTENSIONS
 
 
 def test_all_diverged_searches_downwards(store: Store) -> None:
     study = Study("digits_mlp", [Entry("adam")], trials=3, seeds=1)
     sweep, _ = run(study, store, peak(1e-6))
-    assert sweep.results()[0].tuned.best == {"lr": 3e-6}  # as far as the grid may grow
+    assert sweep.results()[0].tuned.best == {"lr": 1e-6}
 
 
 def test_a_second_time_does_nothing_and_a_third_with_more_seeds_only_those(store: Store) -> None:

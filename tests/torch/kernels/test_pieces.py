@@ -79,8 +79,8 @@ def test_what_is_computed_on_the_way_takes_little_memory(
     kernel: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pieces, "CACHED", 16 * BLOCK)
-    w = nn.Parameter(torch.randn(100 * 16 * BLOCK))
+    w = nn.Parameter(torch.randn(20 * pieces.CACHED))
     optimizer = HVAdam([w], kernel=kernel, **options)
     w.grad = torch.randn_like(w)
     optimizer.step()
-    assert temporary_bytes(optimizer.step) < 100 * pieces.CACHED  # less than one byte a parameter
+    assert temporary_bytes(optimizer.step) < 100 * pieces.CACHED  # uncut it is 24 w.numel() or more
