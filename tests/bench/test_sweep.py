@@ -69,11 +69,6 @@ def peak(best: float) -> Callable[[RunConfig], Record]:
     return end
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path)
-
-
 def run(study: Study, store: Store, end: Callable[[RunConfig], Record | Outcome]) -> tuple:
     sweep, engine = Sweep([study], store), Instant(store, end)
     sweep.run(engine)
