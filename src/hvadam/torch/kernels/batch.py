@@ -104,6 +104,7 @@ class Batch(NamedTuple):
     options: Options
     table: Any = None  # the native kernel's own description of the tensors
     bounds: tuple[float, float] | None = None  # as the group has them, whatever lr is
+    bias: tuple[list[Any], list[Any]] | None = None  # bias1 and bias2 where they are known
 
     def open(self) -> Work:
         """m, v and s in full: the tensors themselves, or decoded copies of low-bit state."""
@@ -146,6 +147,8 @@ class Batch(NamedTuple):
 
     def bias_corrections(self) -> tuple[list[Any], list[Any]]:
         """1 - beta**t of each tensor, in double: 1 - 0.999f would be off by 1e-5."""
+        if self.bias is not None:
+            return self.bias
         steps, o = self.tensors.step, self.options
         if isinstance(number(steps[0]), Tensor):
             t = torch.stack(steps).double().clamp(min=1)

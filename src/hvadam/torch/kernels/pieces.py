@@ -6,7 +6,9 @@ where it decodes low-bit state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import repeat
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,9 +18,6 @@ from hvadam.torch.kernels.batch import Batch, Columns
 
 CACHED = 1 << 17  # elements: enough to hide the cost of a call, few enough for a CPU's cache
 LAUNCHED = 1 << 22  # elsewhere: enough to hide the launch of a kernel, in at most 350 MB
-
-_CUT = ("theta", "g", "m", "v", "s")
-_CUT_BY_BLOCK = ("m_scales", "v_scales", "s_scales")
 
 
 def size(device: torch.device) -> int:
@@ -36,43 +35,55 @@ def parts(batch: Batch) -> Iterator[Batch]:
     if torch.compiler.is_compiling() or sum(x.numel() for x in tensors.theta) <= limit:
         yield batch
         return
+    bias = batch.bias_corrections()
     rows: list[int] = []
     filled = 0
     for i, theta in enumerate(tensors.theta):
         cut = _cut(tensors.take([i]), limit) if theta.numel() > limit else None
         if cut is not None:
+            whole = _taken(batch, bias, [i])
             for piece in cut:
-                yield batch._replace(tensors=piece, scopes=[batch.scopes[i]])
+                yield whole._replace(tensors=piece)
             continue
         if rows and filled + theta.numel() > limit:
-            yield _taken(batch, rows)
+            yield _taken(batch, bias, rows)
             rows, filled = [], 0
         rows.append(i)
         filled += theta.numel()
     if rows:
-        yield _taken(batch, rows)
+        yield _taken(batch, bias, rows)
 
 
-def _taken(batch: Batch, rows: list[int]) -> Batch:
-    return batch._replace(tensors=batch.tensors.take(rows), scopes=[batch.scopes[i] for i in rows])
+def _taken(batch: Batch, bias: tuple[list[Any], list[Any]], rows: list[int]) -> Batch:
+    bias1, bias2 = ([column[i] for i in rows] for column in bias)
+    return batch._replace(
+        tensors=batch.tensors.take(rows),
+        scopes=[batch.scopes[i] for i in rows],
+        bias=(bias1, bias2),
+    )
 
 
 def _cut(one: Columns, limit: int) -> Iterator[Columns] | None:
     """Pieces of one tensor, or None if what is kept of it does not share one dense layout."""
-    there = [name for name in _CUT if getattr(one, name)]
-    vectors = _flat([getattr(one, name)[0] for name in there])
+    vectors = _flat([column[0] for column in one[:5] if column])
     if vectors is None:
         return None
-    scales = [name for name in _CUT_BY_BLOCK if getattr(one, name)]
-    blocks = (getattr(one, name)[0].split(limit // storage.BLOCK) for name in scales)
-    rows = zip(*(x.split(limit) for x in vectors), *blocks, strict=True)
-    return (
-        one._replace(
-            begin=[i * limit],
-            **{name: [x] for name, x in zip((*there, *scales), row, strict=True)},
-        )
-        for i, row in enumerate(rows)
-    )
+    flat = iter(vectors)
+    scales = (one.m_scales, one.v_scales, one.s_scales)
+    columns: list[Iterable[Any]] = [
+        *(_listed(next(flat), limit) if column else repeat(column) for column in one[:5]),
+        repeat(one.step),
+        *(_listed(x[0], limit // storage.BLOCK) if x else repeat(x) for x in scales),
+        repeat(one.pending),
+        repeat(one.index),
+        ([begin] for begin in range(0, one.theta[0].numel(), limit)),
+    ]
+    return map(Columns._make, zip(*columns, strict=False))
+
+
+def _listed(x: Tensor, size: int) -> Iterator[list[Tensor]]:
+    """Pieces of a vector, each as the list that a column is."""
+    return ([piece] for piece in x.split(size))
 
 
 def _flat(tensors: list[Tensor]) -> list[Tensor] | None:
