@@ -39,10 +39,9 @@ def parts(batch: Batch) -> Iterator[Batch]:
     rows: list[int] = []
     filled = 0
     for i, theta in enumerate(tensors.theta):
-        cut = _cut(tensors.take([i]), limit) if theta.numel() > limit else None
-        if cut is not None:
+        if theta.numel() > limit:
             whole = _taken(batch, bias, [i])
-            for piece in cut:
+            for piece in _cut(whole.tensors, limit):
                 yield whole._replace(tensors=piece)
             continue
         if rows and filled + theta.numel() > limit:
@@ -63,11 +62,11 @@ def _taken(batch: Batch, bias: tuple[list[Any], list[Any]], rows: list[int]) -> 
     )
 
 
-def _cut(one: Columns, limit: int) -> Iterator[Columns] | None:
-    """Pieces of one tensor, or None if what is kept of it does not share one dense layout."""
+def _cut(one: Columns, limit: int) -> Iterator[Columns]:
+    """Pieces of one tensor; all of it if what is kept of it does not share one dense layout."""
     vectors = _flat([column[0] for column in one[:5] if column])
     if vectors is None:
-        return None
+        return iter([one])
     flat = iter(vectors)
     scales = (one.m_scales, one.v_scales, one.s_scales)
     columns: list[Iterable[Any]] = [
