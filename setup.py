@@ -3,6 +3,8 @@
 Everything else is in pyproject.toml.
 """
 
+import sys
+
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
@@ -40,6 +42,8 @@ setup(
                 "-fno-trapping-math",
                 "-Wno-psabi",
             ],
+            # Stripped: symbols are most of its size, and nobody debugs it from a wheel.
+            extra_link_args=["-Wl,-s"] if sys.platform == "linux" else [],
             optional=True,  # without a compiler the portable kernels serve
         )
     ],

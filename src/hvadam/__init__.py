@@ -19,8 +19,15 @@ __all__ = ["HVAdam", "__version__", "ablation", "warm_start"]
 
 def __getattr__(name: str) -> Any:
     if name in ("HVAdam", "warm_start"):
-        import hvadam.torch
-
+        try:
+            import hvadam.torch
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise ModuleNotFoundError(
+                f"hvadam.{name} needs PyTorch, which is not installed: pip install 'hvadam[torch]'",
+                name="torch",
+            ) from error
         return getattr(hvadam.torch, name)
     raise AttributeError(f"module 'hvadam' has no attribute {name!r}")
 

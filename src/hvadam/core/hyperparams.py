@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, get_args
 
-Gain: TypeAlias = Callable[[Any], Any]
+from hvadam.core.scalars import GAINS, Gain
+
 WeightDecayMode = Literal["decoupled", "coupled"]
-HiddenGain = Literal["exponential", "linear"]
+HiddenGain = Literal["exponential", "linear"]  # of GAINS, for type checkers
 Preconditioner = Literal["hidden", "adam"]
 Scope = Literal["global", "group", "tensor"]
 RestartRule = Literal["paper", "authors"]
@@ -23,7 +23,7 @@ SMALLEST_EPS = 2.0**-126
 
 @dataclass(frozen=True)
 class Hyperparams:
-    """What one group of parameters is optimized with. Construction checks every value.
+    """The hyper-parameters of one group of parameters. Construction checks every value.
 
     Raises:
         TypeError: a value of the wrong kind.
@@ -75,7 +75,7 @@ class Hyperparams:
         one_of("hidden_step", self.hidden_step, get_args(HiddenStep))
         one_of("state_dtype", self.state_dtype, get_args(StateDtype))
         if not callable(self.hidden_gain):
-            one_of("hidden_gain", self.hidden_gain, get_args(HiddenGain), "or a callable")
+            one_of("hidden_gain", self.hidden_gain, tuple(GAINS), "or a callable")
         if self.bounds is not None:
             low, high = (_number("bounds", x) for x in _pair("bounds", self.bounds))
             if not low < high:
@@ -85,7 +85,12 @@ class Hyperparams:
         if not isinstance(self.maximize, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"HVAdam: maximize must be True or False, got {self.maximize!r}.")
         if self.max_grad_norm is not None:
-            _in_range("max_grad_norm", self.max_grad_norm, 0.0)
+            norm = _number("max_grad_norm", self.max_grad_norm)
+            if not 0.0 < norm < math.inf:
+                raise ValueError(
+                    "HVAdam: max_grad_norm must be > 0 and finite, or None for no clipping, got "
+                    f"{norm:g}."
+                )
         if isinstance(self.rounding_seed, bool) or not isinstance(self.rounding_seed, int):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(
                 f"HVAdam: rounding_seed must be a whole number, got {self.rounding_seed!r}."
@@ -97,7 +102,7 @@ class Hyperparams:
 
 
 def ablation(level: int | str) -> dict[str, Any]:
-    """Keyword arguments for a level of the paper's ablation table: 0, 1, 2 or "full".
+    """Return keyword arguments for a level of the paper's ablation: 0, 1, 2 or "full".
 
     Level 0 is Adam; 1 adds the hidden step, without restarts; 2 also takes the preconditioner
     from the hidden vector; "full" adds the restarts and is HVAdam.
@@ -128,6 +133,7 @@ def one_of(name: str, value: Any, choices: tuple[str, ...], besides: str = "") -
 
 
 def _number(name: str, value: Any) -> float:
+    """Return a value as a float, or refuse what is not a number."""
     plain = not isinstance(value, bool) and isinstance(value, Real)
     if not plain and not (name == "lr" and hasattr(value, "item")):  # lr may be a tensor
         raise TypeError(f"HVAdam: {name} must be a number, got {value!r}.")
@@ -138,6 +144,7 @@ def _number(name: str, value: Any) -> float:
 
 
 def _in_range(name: str, value: Any, low: float, below: float = math.inf) -> None:
+    """Refuse a number outside of [low, below)."""
     number = _number(name, value)
     if not low <= number < below:
         rule = f">= {low:g} and finite" if below == math.inf else f"in [{low:g}, {below:g})"
@@ -145,6 +152,7 @@ def _in_range(name: str, value: Any, low: float, below: float = math.inf) -> Non
 
 
 def _pair(name: str, value: Any) -> tuple[Any, Any]:
+    """Return the two items of a pair, or refuse what is none."""
     if not isinstance(value, (tuple, list)) or len(value) != 2:  # pyright: ignore[reportUnknownArgumentType]
         raise TypeError(f"HVAdam: {name} must be a pair of numbers, got {value!r}.")
     return value[0], value[1]  # pyright: ignore[reportUnknownVariableType]

@@ -1,8 +1,9 @@
 """HVAdam in float64 NumPy, line by line with the paper's listing, slow on purpose.
 
-This is the judge of every other implementation, so it shares no arithmetic with them: the policy
-that `scalars.advance` writes without branches stands here as plain ``if`` and ``else``. Comments
-give the listing's line numbers; ``docs/decisions`` says where and why we depart from it.
+This is the judge of every other implementation, so it shares no arithmetic with them (but the
+formulas of gains, which a test holds to the paper): the policy that `scalars.advance` writes
+without branches stands here as plain ``if`` and ``else``. Comments give the listing's line numbers;
+``docs/decisions`` says where and why we depart from it.
 
 Legend: theta parameters, g gradient, m its average, v hidden vector, s preconditioner, t steps of
 one tensor; scope.t2 steps since the hidden vector (re)started, scope.delta its alignment average.
@@ -18,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hvadam.core.hyperparams import Hyperparams
-from hvadam.core.scalars import ROUNDINGS
+from hvadam.core.scalars import GAINS, ROUNDINGS
 
 Array = NDArray[np.float64]
 
 
 @dataclass
 class Slot:
-    """One parameter tensor with its state."""
+    """A parameter tensor with its state."""
 
     theta: Array
     hyper: Hyperparams = field(default_factory=Hyperparams)
@@ -62,7 +63,7 @@ def step(
     *,
     rounding: float = float(np.finfo(np.float64).eps),
 ) -> None:
-    """One step of all tensors that share one hidden vector, in place.
+    """Take one step of all tensors that share one hidden vector, in place.
 
     Args:
         scope: The scalars of the hidden vector.
@@ -145,7 +146,7 @@ def settle(slot: Slot) -> None:
 def _hidden_vector(
     scope: ScopeState, v: Array, m_hat: Array, h: Hyperparams, rounding: float
 ) -> Array:
-    """Lines 11 to 26: the next v; the scope's scalars change in place."""
+    """Return the next v, by lines 11 to 26; the scope's scalars change in place."""
     d = v - m_hat
     dd, dv, mm, vv = (math.fsum(x) for x in (d * d, d * v, m_hat * m_hat, v * v))
     beta2 = h.betas[1]
@@ -185,9 +186,7 @@ def _hidden_vector(
 
 
 def _gain(h: Hyperparams, delta: float) -> float:
-    """The step size function lr(δ, δ̂) above the threshold; a callable is given a NumPy scalar."""
+    """Return lr(δ, δ̂) above the threshold; a callable is given a NumPy scalar."""
     if callable(h.hidden_gain):
         return h.hidden_gain(np.float64(delta))
-    if h.hidden_gain == "linear":
-        return delta / 0.9 * 10
-    return 10 ** (6 * delta - 3)
+    return GAINS[h.hidden_gain](delta)

@@ -18,10 +18,10 @@ Legend:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
-from hvadam.core.hyperparams import Gain
+Gain: TypeAlias = Callable[[Any], Any]
 
 FIELDS = (
     "step",
@@ -38,6 +38,7 @@ FIELDS = (
 MIX, GAIN = FIELDS.index("mix"), FIELDS.index("hidden_gain")
 INITIAL = (0.0, -1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
+# b as a function of delta, by the names that the option `hidden_gain` has for them.
 GAINS: dict[str, Gain] = {
     "exponential": lambda delta: 10.0 ** (6.0 * delta - 3.0),
     "linear": lambda delta: delta / 0.9 * 10.0,
@@ -59,22 +60,27 @@ class Floats:
 
     @staticmethod
     def ones_like(_: float) -> float:
+        """Return 1."""
         return 1.0
 
     @staticmethod
     def zeros_like(_: float) -> float:
+        """Return 0."""
         return 0.0
 
     @staticmethod
     def logical_not(x: bool) -> bool:
+        """Return the negation of a truth value."""
         return not x
 
     @staticmethod
     def where(condition: bool, yes: float, no: float) -> float:
+        """Return one number or the other, by a condition."""
         return yes if condition else no
 
     @staticmethod
     def clip(x: float, low: float, high: float) -> float:
+        """Return a number limited to a range; NaN passes."""
         return low if x < low else high if x > high else x  # NaN passes
 
 
@@ -116,17 +122,17 @@ def decide(
     rounding: Any,
     active: Any = True,
 ) -> list[Any]:
-    """The next value of each field, from the fields and the four dots, each by itself.
+    """Return the next value of each field, from the fields and the four dots, each by itself.
 
     Args:
         xp: The array namespace.
         scalars: One value per scope for each of FIELDS.
-        dots: Likewise ‖v-m̂‖², <v-m̂,v>, ‖m̂‖² and ‖v‖².
+        dots: One value per scope for each of ‖v-m̂‖², <v-m̂,v>, ‖m̂‖² and ‖v‖².
         beta2: Decay of the alignment average, a float or one value per scope.
         threshold: Restart when the unbiased average falls under it; 0 never restarts.
         gain: b as a function of delta.
         restart_rule: "paper" moves v on the step that triggers a restart, "authors" keeps it.
-        rounding: Machine epsilon of the dtype that v and m are kept in, likewise.
+        rounding: Machine epsilon of the dtype that v and m are kept in, one or one per scope.
         active: Whether the scope saw any gradient.
     """
     t, t2, delta, cosine, _, _, restarts, holds, m_norm, v_norm = scalars
@@ -166,7 +172,7 @@ def decide(
 
 
 def piecewise(xp: Any, pieces: Sequence[tuple[Gain, int]]) -> Gain:
-    """One gain out of several, each for its own run of consecutive scopes."""
+    """Return one gain out of several, each for its own run of consecutive scopes."""
     if len(pieces) == 1:
         return pieces[0][0]
 
@@ -182,7 +188,7 @@ def piecewise(xp: Any, pieces: Sequence[tuple[Gain, int]]) -> Gain:
 
 
 def _project(xp: Any, dots: Sequence[Any], rounding: Any) -> tuple[Any, Any]:
-    """k and the cosine of the new v with m_hat, from the dots of the old v.
+    """Return k and the cosine of the new v with m_hat, from the dots of the old v.
 
     With d = v - m_hat the foot of the perpendicular from 0 onto the line through v and m_hat is
     v - k d, k = <d,v>/‖d‖². It is orthogonal to d, so its cosine with m_hat is ‖foot‖/‖m_hat‖, and

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from hvadam.core.scalars import INITIAL
-from hvadam.torch import groups, sharding
-from hvadam.torch.kernels import storage
+from hvadam.torch import groups, sharding, storage
 
 if TYPE_CHECKING:
     from hvadam.torch.optimizer import HVAdam
@@ -26,7 +25,7 @@ OWN = ("kernel", "state_dtype")
 def load(
     optimizer: HVAdam, state_dict: dict[str, Any], load_plain: Callable[[dict[str, Any]], None]
 ) -> None:
-    """Load through torch's own method, which casts state to the parameter's dtype.
+    """Load a state dict through torch's own method, which casts state to the parameter's dtype.
 
     Two hooks around it mend that: the last one before sees the state dict as the user's hooks left
     it, checks it and keeps it; the first one after puts the uncast tensors in place.
@@ -50,7 +49,7 @@ def load(
 
 
 def _checked_groups(optimizer: HVAdam, incoming: dict[str, Any]) -> list[dict[str, Any]]:
-    """The groups to load, with this optimizer's own kernel; or the reason why not."""
+    """Return the groups to load, with this optimizer's own kernel, or refuse them."""
     loaded = [dict(group) for group in incoming["param_groups"]]
     ours = optimizer.param_groups
     if [len(g["params"]) for g in loaded] != [len(g["params"]) for g in ours]:
@@ -60,7 +59,9 @@ def _checked_groups(optimizer: HVAdam, incoming: dict[str, Any]) -> list[dict[st
         missing = [name for name in groups.OPTIONS if name not in group]
         if missing:
             raise ValueError(
-                f"HVAdam: this is not the state of an HVAdam, its groups lack {missing[0]!r}."
+                f"HVAdam: this is not the state of an HVAdam, its groups lack {missing[0]!r}; if "
+                "it is that of an Adam or AdamW, go on from it with hvadam.warm_start(optimizer, "
+                "state_dict)."
             )
         for name in ("scope", "restart_rule", "hidden_step"):
             if group[name] != mine[name]:
@@ -80,7 +81,7 @@ def _checked_groups(optimizer: HVAdam, incoming: dict[str, Any]) -> list[dict[st
             _check_scalars(group.get("scalars"))
             if group["scope"] == "global":
                 groups.require_agreement(loaded[0], group)
-                if not torch.equal(group["scalars"].cpu(), loaded[0]["scalars"].cpu()):
+                if not _same_scalars(group["scalars"], loaded[0]["scalars"]):
                     raise ValueError(
                         'HVAdam: under scope="global" all groups carry the same scalars, but those '
                         "of this state dict differ: it is corrupt or pieced together."
@@ -92,6 +93,7 @@ def _checked_groups(optimizer: HVAdam, incoming: dict[str, Any]) -> list[dict[st
 
 
 def _check_state(p: Tensor, state: dict[str, Any] | None, group: dict[str, Any]) -> None:
+    """Refuse a parameter's state that does not fit it."""
     if not state:  # never stepped
         return
     low_bit, per_tensor = group["state_dtype"], group["scope"] == "tensor"
@@ -128,6 +130,7 @@ def _check_state(p: Tensor, state: dict[str, Any] | None, group: dict[str, Any])
 
 
 def check_shards(name: str, tensor: Any, p: Any) -> None:
+    """Refuse a tensor that is not laid out on the ranks as its parameter is."""
     if sharding.is_dtensor(p) != sharding.is_dtensor(tensor) or (
         sharding.is_dtensor(p) and p.placements != tensor.placements
     ):
@@ -141,6 +144,7 @@ def check_shards(name: str, tensor: Any, p: Any) -> None:
 
 
 def _check_scales(name: str, scales: Tensor, size: int) -> None:
+    """Refuse scales of low-bit state that are too many, too few or no positive numbers."""
     blocks = -(-size // storage.BLOCK)
     if scales.shape != (blocks,) or not bool((scales.isfinite() & (scales > 0)).all()):
         raise ValueError(
@@ -150,16 +154,22 @@ def _check_scales(name: str, scales: Tensor, size: int) -> None:
 
 
 def _check_scalars(scalars: Any) -> None:
+    """Refuse what cannot be the scalars of a hidden vector."""
     if not isinstance(scalars, Tensor) or scalars.shape != (len(INITIAL),):
         raise ValueError(
             f"HVAdam: scalars must be a tensor of {len(INITIAL)} numbers, got {scalars!r}."
         )
 
 
+def _same_scalars(a: Tensor, b: Tensor) -> bool:
+    """Return whether two groups carry the same scalars; a gain of the user's may have been NaN."""
+    return torch.allclose(a.cpu(), b.cpu(), rtol=0.0, atol=0.0, equal_nan=True)
+
+
 def _restore_state(
     optimizer: HVAdam, loaded: dict[Any, dict[str, Any]], loaded_groups: list[dict[str, Any]]
 ) -> None:
-    """Every tensor of the state in its own dtype, on its parameter's device."""
+    """Put every tensor of the state in place, in its own dtype, on its parameter's device."""
     for group, loaded_group in zip(optimizer.param_groups, loaded_groups, strict=True):
         for index, p in zip(loaded_group["params"], group["params"], strict=True):
             if not loaded.get(index):
@@ -179,7 +189,7 @@ def _restore_state(
 
 
 def _converted(p: Tensor, state: dict[str, Any], source: str, target: str) -> dict[str, Any]:
-    """m, v and s as this optimizer keeps them."""
+    """Return m, v and s as this optimizer keeps them."""
     made = storage.empty_state(p, target)
     if source == target:
         return {key: state[key].to(p.device, tensor.dtype) for key, tensor in made.items()}

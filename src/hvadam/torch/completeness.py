@@ -7,18 +7,18 @@ sub-group. HVAdam would then silently be another optimizer, so such steps are re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import torch
+from torch.autograd import _get_sequence_nr  # pyright: ignore[reportAttributeAccessIssue]
 
 if TYPE_CHECKING:
     from hvadam.torch.optimizer import HVAdam
 
-# So many optimizers of one parameter each, all alive and stepping, are no coincidence.
+# So many optimizers of one parameter each, all alive and stepping in a row, are no coincidence.
 SINGLES = 8
-
-_singles: WeakSet[HVAdam] = WeakSet()
 
 
 def refuse_parts(optimizer: HVAdam, lost_group: bool) -> None:
@@ -42,14 +42,47 @@ def refuse_parts(optimizer: HVAdam, lost_group: bool) -> None:
             f'scope="{groups[0]["scope"]}" needs them all; step after backward, or use '
             'scope="tensor".'
         )
-    if len(groups) == 1 and len(groups[0]["params"]) == 1:
-        _singles.add(optimizer)
-        if len(_singles) > SINGLES:
+    if len(groups) == 1 and len(groups[0]["params"]) == 1 and _has_several_elements(groups[0]):
+        row = _in_a_row.count(optimizer)
+        if row > SINGLES:
             raise RuntimeError(
-                f"HVAdam: {len(_singles)} optimizers hold one parameter each, so none sees the "
+                f"HVAdam: {row} optimizers of one parameter each step in a row, so none sees the "
                 f'hidden vector that scope="{groups[0]["scope"]}" asks for; give all parameters to '
                 'one optimizer, or use scope="tensor", which is the same for one parameter.'
             )
+
+
+def _has_several_elements(group: dict[str, Any]) -> bool:
+    """Return whether a group's only parameter has a gradient of more than one element.
+
+    Scalars, such as each agent's temperature in reinforcement learning, are trained by themselves.
+    """
+    grad = group["params"][0].grad
+    return grad is not None and grad.numel() > 1
+
+
+class _Row:
+    """Optimizers that step in a row, with no forward pass between them.
+
+    They share the backward pass that made their gradients. Models that are trained by themselves,
+    one after another, have forward passes of their own, each of which autograd numbers.
+    """
+
+    def __init__(self) -> None:
+        self._optimizers: WeakSet[HVAdam] = WeakSet()
+        self._moment: tuple[int, int] | None = None
+
+    def count(self, optimizer: HVAdam) -> int:
+        """Return how many there are now, with one that is about to step."""
+        moment = (threading.get_ident(), _get_sequence_nr())  # every thread counts for itself
+        if moment != self._moment:
+            self._optimizers.clear()
+            self._moment = moment
+        self._optimizers.add(optimizer)
+        return len(self._optimizers)
+
+
+_in_a_row = _Row()
 
 
 def refuse_swapped(optimizer: HVAdam) -> None:

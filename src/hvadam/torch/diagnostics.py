@@ -4,24 +4,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from hvadam.core.scalars import FIELDS
-from hvadam.torch.kernels import storage
-from hvadam.torch.kernels.batch import Options
+from hvadam.torch import storage
+from hvadam.torch.kernels import Options
 from hvadam.torch.sharding import is_sharded
 
 if TYPE_CHECKING:
     from hvadam.torch.optimizer import HVAdam
-    from hvadam.torch.step import Step
+    from hvadam.torch.rows import Table
+
+
+class LastStep(NamedTuple):
+    """The parameters that the last step moved, with their options; it holds no gradient."""
+
+    moved: list[tuple[Options, list[Tensor]]]
+    scalars: Tensor | None  # of the first hidden vector
+    version: int
+
+    @classmethod
+    def of(cls, table: Table) -> LastStep:
+        """Return what is worth knowing of a step that has moved a table."""
+        scalars = table.vectors.scalars[0] if table.vectors.scalars else None
+        return cls(table.moved, scalars, 0 if scalars is None else scalars._version)
+
+    def is_stale(self) -> bool:
+        """Return whether the scalars changed since: by a compiled step, say, which leaves none."""
+        return self.scalars is not None and self.scalars._version != self.version
 
 
 @torch.no_grad()
-def diagnose(optimizer: HVAdam, last: Step | None) -> dict[str, dict[str, float]]:
-    """``{scope: {name: value}}`` for all hidden vectors that have scalars."""
+def diagnose(optimizer: HVAdam, last: LastStep | None) -> dict[str, dict[str, float]]:
+    """Return ``{scope: {name: value}}`` for all hidden vectors that have scalars."""
     found: dict[str, dict[str, float]] = {}
     squares: dict[str, list[float]] = {}
     sharded = is_sharded(optimizer.param_groups, optimizer.shard_group)
@@ -38,21 +56,26 @@ def diagnose(optimizer: HVAdam, last: Step | None) -> dict[str, dict[str, float]
     for name, (adaptive, hidden) in squares.items():
         found[name]["adaptive_step_norm"] = math.sqrt(adaptive)
         found[name]["hidden_step_norm"] = math.sqrt(hidden)
+        both = math.sqrt(adaptive) + math.sqrt(hidden)
+        found[name]["hidden_share"] = math.sqrt(hidden) / both if both > 0 else 0.0
     return found
 
 
 def _scopes(
-    optimizer: HVAdam, last: Step | None
+    optimizer: HVAdam, last: LastStep | None
 ) -> Iterator[tuple[str, Tensor, list[tuple[Options, Tensor]]]]:
-    """Each scope's name and scalars, and who moved at the last step; "global" comes per group."""
-    if last is None:  # loaded or copied: all that has a state, with the options as they are
+    """Yield each scope's name, its scalars, and who moved; "global" comes once per group."""
+    if (
+        last is None or last.is_stale()
+    ):  # loaded or copied: all that has a state, with the options as they are
         taken = [
             (Options.of(group), [p for p in group["params"] if optimizer.state.get(p)])
             for group in optimizer.param_groups
         ]
     else:
-        taken = last.taken
-    moved = {p: options for options, params in taken for p in params}
+        taken = last.moved
+    # What somebody dropped from the state since has no part in what is told.
+    moved = {p: options for options, params in taken for p in params if optimizer.state.get(p)}
     for i, group in enumerate(optimizer.param_groups):
         present = [(moved[p], p) for p in group["params"] if p in moved]
         if group["scope"] != "tensor":
@@ -70,12 +93,12 @@ def _scopes(
 
 
 def _update_parts(o: Options, state: dict[str, Any], gain: float) -> tuple[float, float]:
-    """Norms of lr m_hat / (sqrt(s_hat) + eps) and of lr hidden_scale gain v.
+    """Return the norms of lr m_hat / (sqrt(s_hat) + eps) and of lr hidden_scale gain v.
 
     Under hidden_step="late" the second one is what the step left pending.
     """
     t = float(state["step"])
-    m, v, s = (_in_full(state, key) for key in ("exp_avg", "hidden", "exp_avg_var"))
+    m, v, s = (storage.decoded(state, key) for key in ("exp_avg", "hidden", "exp_avg_var"))
     m_hat = m / (1.0 - o.beta1**t)
     adaptive = m_hat / ((s / (1.0 - o.beta2**t)).sqrt() + o.eps)
     lr = float(o.lr)
@@ -87,10 +110,3 @@ def _update_parts(o: Options, state: dict[str, Any], gain: float) -> tuple[float
         lr * torch.linalg.vector_norm(adaptive, dtype=torch.float64).item(),
         along * torch.linalg.vector_norm(v, dtype=torch.float64).item(),
     )
-
-
-def _in_full(state: dict[str, Any], key: str) -> Tensor:
-    x = state[key]
-    if x.dtype in (torch.bfloat16, torch.int8, torch.uint8):
-        return storage.decode(x, state.get(storage.SCALES[key]))
-    return torch.view_as_real(x) if x.is_complex() else x

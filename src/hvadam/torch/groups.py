@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
+from difflib import get_close_matches
 from typing import Any
 
 import torch
@@ -10,25 +12,27 @@ from torch import Tensor
 
 from hvadam.core import scalars as policy
 from hvadam.core.hyperparams import Hyperparams, one_of
-from hvadam.torch import kernels
+from hvadam.torch import kernels, parameters
 
 OPTIMIZER_WIDE = (
     *("scope", "restart_rule", "max_grad_norm"),
     *("state_dtype", "rounding_seed", "hidden_step", "kernel"),
 )
 OPTIONS = (*(field.name for field in fields(Hyperparams)), "kernel")
+# What torch's optimizers choose their implementation with; here that is one option.
+ELSEWHERE = ("foreach", "fused", "capturable", "differentiable")
 CUSTOM = "custom"  # stands in a group for the callable gain that lives in the defaults
 
 
 def initial_scalars() -> Tensor:
-    """The scalars of a hidden vector that has not started."""
-    return torch.tensor(policy.INITIAL, dtype=torch.float64)
+    """Return the scalars of a hidden vector that has not started."""
+    return torch.tensor(policy.INITIAL, dtype=torch.float64, device="cpu")
 
 
 def checked(
     group: dict[str, Any], defaults: dict[str, Any], existing: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """A group that may join: a copy, so that nothing of the caller's changes if we refuse it.
+    """Return a group that may join: a copy, so that a refusal changes nothing of the caller's.
 
     Raises:
         TypeError, ValueError: an option out of its range, one that is not the group's to set, or
@@ -57,7 +61,7 @@ def checked(
     if "params" in group and not isinstance(group["params"], set):  # torch refuses those
         group["params"] = list(group["params"])
         for p in group["params"]:
-            _check_parameter(p[1] if isinstance(p, tuple) else p, defaults["state_dtype"])
+            parameters.check(p[1] if isinstance(p, tuple) else p, defaults["state_dtype"])
     if defaults["scope"] == "global" and existing:
         require_agreement(existing[0], {**defaults, **group})
     return group
@@ -73,7 +77,7 @@ def check_options(options: dict[str, Any]) -> None:
     Hyperparams(**{name: options[name] for name in OPTIONS if name != "kernel"})
     gain = options["hidden_gain"]
     if callable(gain):
-        delta = torch.linspace(0, 1, 3, dtype=torch.float64)
+        delta = torch.linspace(0, 1, 3, dtype=torch.float64, device="cpu")
         values = gain(delta)
         if not isinstance(values, Tensor) or values.shape != delta.shape:
             raise TypeError(
@@ -82,8 +86,21 @@ def check_options(options: dict[str, Any]) -> None:
             )
 
 
+def refuse_unexpected(names: Iterable[str]) -> None:
+    """Refuse arguments that HVAdam does not have, naming what stands in their place."""
+    for name in names:
+        if name in ELSEWHERE:
+            raise TypeError(
+                f"HVAdam: {name} is an option of torch's optimizers; here kernel= chooses how a "
+                f"step is computed, one of {', '.join(map(repr, kernels.NAMES))}. Leave {name} out."
+            )
+        close = get_close_matches(name, (*OPTIONS, "shard_group"), n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise TypeError(f"HVAdam: got an unexpected keyword argument {name!r}{hint}")
+
+
 def require_agreement(first: dict[str, Any], other: dict[str, Any]) -> None:
-    """Groups that share one hidden vector share the options that move it."""
+    """Refuse groups that share a hidden vector but not the options that move it."""
     for (name, ours), (_, theirs) in zip(policy_options(first), policy_options(other), strict=True):
         if ours != theirs:
             raise ValueError(
@@ -93,29 +110,24 @@ def require_agreement(first: dict[str, Any], other: dict[str, Any]) -> None:
 
 
 def policy_options(group: dict[str, Any]) -> list[tuple[str, Any]]:
-    """The options that move a hidden vector, by name: who shares one agrees on them."""
+    """Return the options that move a hidden vector, by name: who shares one agrees on them."""
     names = ("restart_threshold", "hidden_gain")
     return [("betas[1]", group["betas"][1]), *((name, group[name]) for name in names)]
 
 
-def gain_of(group: dict[str, Any], custom: Any) -> Any:
-    """The gain function of a group."""
-    name = group["hidden_gain"]
-    return custom if name == CUSTOM else policy.GAINS[name]
+def places(group: dict[str, Any], params: Sequence[Tensor], first: int) -> Sequence[int]:
+    """Return the places of some of a group's parameters, its first one's being given."""
+    if len(params) == len(group["params"]):
+        return range(first, first + len(params))
+    place = {p: first + i for i, p in enumerate(group["params"])}
+    return [place[p] for p in params]
 
 
-def _check_parameter(p: Any, state: str) -> None:
-    if not isinstance(p, Tensor):  # torch refuses it
-        return
-    if not (p.is_floating_point() or p.is_complex()):
-        raise TypeError(f"HVAdam: parameters must be floating point or complex, got {p.dtype}.")
-    if p.is_conj() or p.is_neg():
-        raise ValueError(
-            "HVAdam: parameters must not be conjugated or negated lazily; give it "
-            "p.resolve_conj().resolve_neg()."
-        )
-    if state != "float32" and torch.promote_types(p.dtype, torch.float32) != torch.float32:
-        raise TypeError(
-            f'HVAdam: state_dtype="{state}" is for parameters of float32 or less, got {p.dtype}; '
-            'use state_dtype="float32".'
-        )
+def placed(param_groups: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], int]]:
+    """Return the groups, each with the place of its first parameter among those of all."""
+    found: list[tuple[dict[str, Any], int]] = []
+    first = 0
+    for group in param_groups:
+        found.append((group, first))
+        first += len(group["params"])
+    return found

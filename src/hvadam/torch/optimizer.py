@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from itertools import compress
+from typing import TYPE_CHECKING, Any, Never
 
 import torch
 from torch import Tensor
@@ -12,7 +13,6 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import ParamsT
 
 from hvadam.core.hyperparams import (
-    Gain,
     HiddenGain,
     HiddenStep,
     Preconditioner,
@@ -21,12 +21,13 @@ from hvadam.core.hyperparams import (
     StateDtype,
     WeightDecayMode,
 )
-from hvadam.core.scalars import FIELDS
-from hvadam.torch import checkpoint, completeness, groups, kernels, sharding, states
-from hvadam.torch.diagnostics import diagnose
-from hvadam.torch.kernels.batch import Columns, number
+from hvadam.core.scalars import Gain
+from hvadam.torch import checkpoint, completeness, gradients, groups, sharding, states
+from hvadam.torch.diagnostics import LastStep, diagnose
+from hvadam.torch.kernels import Columns
+from hvadam.torch.rows import Table
 from hvadam.torch.sharding import ProcessGroupReference, Sharding
-from hvadam.torch.step import Step
+from hvadam.torch.step import Step, settle_idle
 
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
@@ -58,7 +59,7 @@ class HVAdam(Optimizer):
     Args:
         params: Parameters, named parameters or groups, as for any torch optimizer.
         lr: Learning rate of both steps, a float or a one-element tensor.
-        betas: Decay of m, and of s and the alignment average.
+        betas: Decay of m, and of s and the alignment average. What follows is given by name.
         eps: Added to s at *every* step, so it accumulates to eps/(1 - betas[1]): 1e-12 acts like
             3e-5 = sqrt(eps/(1 - betas[1])) in the place of Adam's eps. Lower it for very small
             gradients; the authors' code uses 1e-16.
@@ -69,7 +70,8 @@ class HVAdam(Optimizer):
             "coupled" adds weight_decay*parameter to the gradient, as Adam.
         hidden_scale: Multiplies lr in the step along v; 0 switches that step off.
         hidden_gain: "exponential" (10**(6δ - 3)), "linear" (δ/0.9*10) or a callable that maps a
-            float64 tensor of δ to a tensor of the same shape.
+            float64 tensor of δ to a tensor of the same shape. If that raises, the step is undone,
+            for which m and s are copied meanwhile.
         restart_threshold: In [0, 1). 0 never restarts.
         preconditioner: "hidden", or "adam" for the second moment of g (ablation).
         scope: What one hidden vector spans: "global" all parameters, "group" a param group (the
@@ -138,10 +140,10 @@ class HVAdam(Optimizer):
         params: ParamsT,
         lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
+        *,
         eps: float = 1e-12,
         gamma: float = 0.5,
         weight_decay: float = 0.0,
-        *,
         weight_decay_mode: WeightDecayMode = "decoupled",
         hidden_scale: float = 1.0,
         hidden_gain: HiddenGain | Gain = "exponential",
@@ -157,7 +159,9 @@ class HVAdam(Optimizer):
         hidden_step: HiddenStep = "exact",
         kernel: str = "auto",
         shard_group: ProcessGroup | None = None,
+        **unexpected: Never,
     ) -> None:
+        groups.refuse_unexpected(unexpected)
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -187,8 +191,8 @@ class HVAdam(Optimizer):
     # A GradScaler then leaves unscaling and skipping to step(), through grad_scale and found_inf.
     _step_supports_amp_scaling = True
 
-    # What the last step used, for diagnostics; not part of the state, so copies start without.
-    _last_step: Step | None = None
+    # For diagnostics; not part of the state, so copies start without.
+    _last_step: LastStep | None = None
 
     _shard_group = ProcessGroupReference(None)
 
@@ -207,62 +211,39 @@ class HVAdam(Optimizer):
             with torch.enable_grad():
                 loss = closure()
         self._check_step()
-
-        sharded = self._sharding = sharding.find(
-            self.param_groups, self._shard_group.group, self._sharding
-        )
-        max_grad_norm = self.param_groups[0]["max_grad_norm"]
-        found_inf, squared_norm = getattr(self, "found_inf", None), None
-        if sharded is not None and (max_grad_norm is not None or found_inf is not None):
-            squared_norm, skip = sharded.agree_on_gradients(found_inf)
-        else:
-            skip = found_inf is not None and bool(found_inf.item())
+        self._sharding = sharding.find(self.param_groups, self._shard_group.group, self._sharding)
+        skip, squared_norm = self._agree_on_gradients()
         if skip:
             return loss
 
         fresh = not torch.compiler.is_compiling() and not self.state
-        step = Step(self.defaults["hidden_gain"], sharded)
-        late = self.defaults["hidden_step"] == "late"
-        for group in self.param_groups:
-            params: list[Tensor] = []
-            grads: list[Tensor] = []
-            exp_avgs: list[Tensor] = []
-            hiddens: list[Tensor] = []
-            exp_avg_vars: list[Tensor] = []
-            steps: list[Tensor] = []
-            scalars: list[Tensor] = []
-            self._init_group(group, params, grads, exp_avgs, hiddens, exp_avg_vars, steps, scalars)
-            columns = states.with_extras(
-                Columns(params, grads, exp_avgs, hiddens, exp_avg_vars, steps),
-                self.state,
-                self.param_groups,
-            )
-            if sharded is not None:  # all of its scopes: another rank may have gradients for them
-                step.add(group, columns, *self._every_scope(group, params))
-            elif params:
-                step.add(group, columns, scalars)
-            if late:
-                self._add_idle(step, group)
-        if step.scalars:
-            step.run(late, max_grad_norm, getattr(self, "grad_scale", None), squared_norm)
-            self._share_scalars(step.scalars[0])
-            if fresh:
-                self._forget_empty_step()
+        table = self._collect_rows()
+        if table.vectors.scalars:
+            options, grad_scale = self.param_groups[0], getattr(self, "grad_scale", None)
+            step = Step(table, late=options["hidden_step"] == "late")
+            step.scale_gradients(grad_scale, options["max_grad_norm"], squared_norm)
+            with step.undone_by_errors():
+                dots = step.first_pass()
+                mix, gain = step.advance_scalars(dots)
+            step.second_pass(mix, gain)
+            self._share_scalars(table.vectors.scalars[0])
         if not torch.compiler.is_compiling():
-            self._last_step = step
+            self._last_step = LastStep.of(table)
+        if fresh and table.vectors.scalars:
+            states.forget_empty_step(self.state, self.param_groups)
         return loss
 
     @torch.no_grad()
     def flush(self) -> None:
-        """Under ``hidden_step="late"``, do what is pending now: before export, say, or pruning.
+        """Do what ``hidden_step="late"`` left pending: before export, say, or pruning.
 
         It is another trajectory from there on: the next gradient is taken at parameters that
         already have the step. To evaluate without that, use :meth:`evaluation`.
         """
-        step = Step(self.defaults["hidden_gain"])
-        for group in self.param_groups:
-            self._add_idle(step, group, everyone=True)
-        step.settle_idle()
+        table = Table(self.param_groups, self.state)
+        for group, place in groups.placed(self.param_groups):
+            table.add_idle(group, place, everyone=True)
+        settle_idle(table)
 
     @contextmanager
     def evaluation(self) -> Iterator[None]:
@@ -296,17 +277,18 @@ class HVAdam(Optimizer):
                     tensor.copy_(copy)
 
     def diagnostics(self) -> dict[str, dict[str, float]]:
-        """What the hidden vectors did at the last step, as plain floats for any logger.
+        """Return what the hidden vectors did at the last step, as plain floats for any logger.
 
         Returns:
             ``{scope: {name: value}}``, the scope being "global", "group 0", ... or a parameter's
             name (without names "group 0, tensor 3"). The values: step, steps_since_restart,
             alignment (the cosine of v and m̂), alignment_ema (δ), mix, hidden_gain, restarts,
             holds, exp_avg_norm (‖m̂‖), hidden_norm (‖v‖), adaptive_step_norm and hidden_step_norm
-            (the two parts of the update).
+            (the two parts of the update), and hidden_share, the second one's share of their sum:
+            near 0 the step along v plays no part in the training.
 
         Nothing is computed before it is called, and it never communicates: what would need other
-        ranks, the norms of the two parts where parameters are sharded, is left out.
+        ranks, the last three where parameters are sharded, is left out.
 
         Example:
             >>> w = torch.nn.Parameter(torch.ones(3))
@@ -316,12 +298,11 @@ class HVAdam(Optimizer):
             >>> optimizer.diagnostics()["global"]["steps_since_restart"]
             0.0
         """
-        last = self._last_step
-        return diagnose(self, None if last is None or last.is_stale() else last)
+        return diagnose(self, self._last_step)
 
     @property
     def shard_group(self) -> ProcessGroup | None:
-        """The ranks that hold disjoint pieces of what this optimizer trains.
+        """Return the ranks that hold disjoint pieces of what this optimizer trains.
 
         Copies share it. Pickles lose it, and an unpickled optimizer does not step before it is set.
         """
@@ -329,6 +310,7 @@ class HVAdam(Optimizer):
 
     @shard_group.setter
     def shard_group(self, group: ProcessGroup | None) -> None:
+        """Set the ranks that hold disjoint pieces of what this optimizer trains."""
         sharding.check_shard_group(group)
         self._shard_group = ProcessGroupReference(group)
         self._sharding = None
@@ -357,6 +339,28 @@ class HVAdam(Optimizer):
         checkpoint.load(self, state_dict, super().load_state_dict)
         self._last_step = None
 
+    def _agree_on_gradients(self) -> tuple[bool, Tensor | None]:
+        """Return whether to skip the step, and the gradients' squared norm if ranks shared it."""
+        found_inf = getattr(self, "found_inf", None)
+        clips = self.param_groups[0]["max_grad_norm"] is not None
+        if self._sharding is None or not (clips or found_inf is not None):
+            return found_inf is not None and bool(found_inf.item()), None
+        squared_norm, skip = self._sharding.agree_on_gradients(found_inf)
+        return skip, squared_norm
+
+    def _collect_rows(self) -> Table:
+        """Return the table of what has a gradient, its state made on first sight."""
+        table = Table(self.param_groups, self.state, self.defaults["hidden_gain"], self._sharding)
+        late = self.param_groups[0]["hidden_step"] == "late"
+        for group, place in groups.placed(self.param_groups):
+            columns = Columns([], [], [], [], [], [])
+            scalars: list[Tensor] = []
+            self._init_group(group, *columns[:6], scalars, place)
+            table.add(group, place, columns, scalars)
+            if late and len(columns.theta) < len(group["params"]):
+                table.add_idle(group, place)
+        return table
+
     def _init_group(
         self,
         group: dict[str, Any],
@@ -367,21 +371,19 @@ class HVAdam(Optimizer):
         exp_avg_vars: list[Tensor],
         steps: list[Tensor],
         scalars: list[Tensor],
+        place: int,
     ) -> None:
         """Fill the lists with what has a gradient, its state made on first sight.
 
         Name and shape are torch's own: ``torch.compile`` runs a method called so outside its graph.
         """
-        per_tensor = group["scope"] == "tensor"
         found = [p.grad for p in group["params"]]
-        missing = [g is None for g in found]
-        if any(missing):
-            params += [p for p, gone in zip(group["params"], missing, strict=True) if not gone]
-            grads += [g for g in found if g is not None]
-        else:
-            params += group["params"]
-            grads += found
-        own = states.find(self.state, self.param_groups, group, params)
+        here = [g is not None for g in found]
+        params += compress(group["params"], here)
+        grads += compress(found, here)
+        if not params:
+            return
+        own = states.find(self.state, params, place)
         if not all(own):
             completeness.refuse_swapped(self)
             for p, state in zip(params, own, strict=True):
@@ -391,64 +393,14 @@ class HVAdam(Optimizer):
         hiddens += [state["hidden"] for state in own]
         exp_avg_vars += [state["exp_avg_var"] for state in own]
         steps += [state["step"] for state in own]
-        if per_tensor:
+        if group["scope"] == "tensor":
             scalars += [state["scalars"] for state in own]
-        if params and not per_tensor:
-            if group["scalars"].device != params[0].device:
-                group["scalars"] = group["scalars"].to(params[0].device)
+        else:
+            group["scalars"] = group["scalars"].to(params[0].device)
             scalars.append(group["scalars"])
 
-    def _add_idle(self, step: Step, group: dict[str, Any], everyone: bool = False) -> None:
-        """Hand over what may have something pending but takes no part in the step."""
-        rows = [
-            (p, self.state[p])
-            for p in group["params"]
-            if (everyone or p.grad is None) and "pending" in self.state.get(p, ())
-        ]
-        if rows:
-            params = [p for p, _ in rows]
-            names = ("exp_avg", "hidden", "exp_avg_var", "step")
-            lists = [[state[name] for _, state in rows] for name in names]
-            columns = Columns(params, [], *lists)
-            step.add_idle(group, states.with_extras(columns, self.state, self.param_groups))
-
-    def _every_scope(
-        self, group: dict[str, Any], params: list[Tensor]
-    ) -> tuple[list[Tensor], list[int] | None]:
-        """The scalars of all hidden vectors of a group, and which of them each parameter has.
-
-        Under ``scope="tensor"`` a parameter without state has fresh ones, which nobody keeps.
-        """
-        if group["scope"] != "tensor":
-            return [group["scalars"]], None
-        place = {p: i for i, p in enumerate(group["params"])}
-        scalars = [
-            self.state[p]["scalars"] if self.state.get(p) else groups.initial_scalars()
-            for p in group["params"]
-        ]
-        return scalars, [place[p] for p in params]
-
-    def _forget_empty_step(self) -> None:
-        """Undo a first step at lr 0 that brought no gradient but zeros.
-
-        ``torch.distributed.checkpoint`` and others take one to have the state made. It has moved
-        no parameter and started no hidden vector; but for this it would count.
-        """
-        if any(bool(number(group["lr"]) != 0) for group in self.param_groups):
-            return
-        started = FIELDS.index("steps_since_restart")
-        every = [s["scalars"] for s in (*self.param_groups, *self.state.values()) if "scalars" in s]
-        if any(bool(scalars[started] >= 0) for scalars in every):
-            return
-        for group in self.param_groups:
-            if "scalars" in group:
-                group["scalars"].copy_(groups.initial_scalars())
-            for p in group["params"]:
-                if p in self.state:
-                    self.state[p].update(states.initial(p, group))
-
     def _share_scalars(self, scalars: Tensor) -> None:
-        """Under ``scope="global"`` every group carries an equal copy of the scalars."""
+        """Copy the scalars to every group, for under ``scope="global"`` all carry them."""
         for group in self.param_groups:
             if group["scope"] == "global" and group["scalars"] is not scalars:
                 group["scalars"].copy_(scalars)
@@ -470,4 +422,4 @@ class HVAdam(Optimizer):
         if len(self.state) < sum(len(group["params"]) for group in self.param_groups):
             # Before any state is made. Later the kernels are assigned first, and they look too.
             for group in self.param_groups:
-                kernels.refuse_sparse([p.grad for p in group["params"] if p.grad is not None])
+                gradients.refuse_sparse([p.grad for p in group["params"] if p.grad is not None])

@@ -25,17 +25,16 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from hvadam.torch import groups
-from hvadam.torch.kernels import storage
-from hvadam.torch.kernels.batch import Columns
-from hvadam.torch.kernels.loop import squared_norm
+from hvadam.torch import groups, storage
+from hvadam.torch.gradients import squared_norm
+from hvadam.torch.kernels import Columns
 
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
 
 
 class Sharding:
-    """The parameters of an optimizer as they lie on the ranks, agreed by all of them.
+    """A layout of an optimizer's parameters on the ranks, agreed by all of them.
 
     Building one is collective: every rank compares its layout with the others'.
 
@@ -52,22 +51,19 @@ class Sharding:
         self._group = _group_of(ranks, self.params, shard_group)
         lowest = ranks[0] if ranks else dist.get_rank()
         self._counted = {p: _counts(p, lowest) for p in self.params}
-        self._rounding = _agree_on_layout(param_groups, self._group, shard_group is not None)
+        # Of each hidden vector, the coarsest rounding of the state it spans on any rank.
+        self.rounding = _agree_on_layout(param_groups, self._group, shard_group is not None)
 
     def fits(self, params: Sequence[Tensor]) -> bool:
-        """Whether the optimizer still holds the parameters that this was made for."""
+        """Return whether the optimizer still holds the parameters that this was made for."""
         return len(params) == len(self.params) and all(map(operator.is_, params, self.params))
 
     def counts(self, p: Tensor) -> bool:
-        """Whether this rank's part of a parameter goes into the sums."""
+        """Return whether this rank's part of a parameter goes into the sums."""
         return self._counted[p]
 
-    def rounding(self, scope: int) -> float:
-        """The coarsest rounding of the state that a hidden vector spans, on any rank."""
-        return self._rounding[scope]
-
     def agree_on_gradients(self, found_inf: Tensor | None) -> tuple[Tensor, bool]:
-        """The square of the norm of all gradients, and whether any rank's scaler found an inf."""
+        """Return the gradients' squared norm, and whether any rank's scaler found an inf."""
         grads = [local_gradient(p) for p in self.params if p.grad is not None and self._counted[p]]
         home = self.params[0].device if self.params else torch.device("cpu")
         sums = torch.zeros(2, dtype=torch.float64, device=home)
@@ -78,8 +74,20 @@ class Sharding:
         self.sum(sums)
         return sums[0], bool(sums[1] != 0)
 
+    def sum_dots(self, dots: Tensor, active: list[bool]) -> tuple[Tensor, Tensor]:
+        """Return the dots of all ranks, and which hidden vectors saw a gradient on any.
+
+        Args:
+            dots: This rank's, one row per hidden vector.
+            active: Which of them saw a gradient here.
+        """
+        seen = dots.new_tensor([[float(x)] for x in active])
+        sums = torch.cat([dots, seen], 1)
+        self.sum(sums)
+        return sums[:, :4], sums[:, 4] > 0
+
     def sum(self, values: Tensor) -> None:
-        """Add up over the ranks, in place."""
+        """Add values up over the ranks, in place."""
         devices = {device.type for device in self._group._device_types}
         if values.device.type in devices:
             dist.all_reduce(values, group=self._group)
@@ -94,7 +102,7 @@ def find(
     shard_group: ProcessGroup | None,
     known: Sharding | None,
 ) -> Sharding | None:
-    """How an optimizer's parameters are sharded now, or None where nothing is.
+    """Return how an optimizer's parameters are sharded now, or None where nothing is.
 
     Args:
         param_groups: Of the optimizer.
@@ -114,18 +122,18 @@ def find(
 
 
 def is_sharded(param_groups: Sequence[dict[str, Any]], shard_group: ProcessGroup | None) -> bool:
-    """Whether some of what the hidden vectors span may lie on other ranks."""
-    if shard_group is not None:
-        return True
+    """Return whether some of what the hidden vectors span may lie on other ranks."""
+    return shard_group is not None or any(has_dtensors(group["params"]) for group in param_groups)
+
+
+def has_dtensors(tensors: Sequence[Tensor]) -> bool:
+    """Return whether any of the tensors is one rank's view of a sharded or replicated one."""
     kind = _dtensor()
-    if kind is None:
-        return False
-    kinds = {kind for group in param_groups for kind in map(type, group["params"])}
-    return any(issubclass(found, kind) for found in kinds)
+    return kind is not None and any(issubclass(found, kind) for found in {*map(type, tensors)})
 
 
 def local(tensors: Columns) -> Columns:
-    """The parts that this rank holds, as plain tensors that share memory with the sharded ones."""
+    """Return the parts that this rank holds: plain tensors that share memory with the sharded."""
     grads = [local_gradient(p, g) for p, g in zip(tensors.theta, tensors.g, strict=bool(tensors.g))]
     theta, m, v, s = (
         [local_part(x) for x in column]
@@ -135,7 +143,7 @@ def local(tensors: Columns) -> Columns:
 
 
 def local_part(x: Tensor) -> Tensor:
-    """This rank's part of a tensor."""
+    """Return this rank's part of a tensor."""
     if not is_dtensor(x):
         return x
     part: Any = x.to_local()  # pyright: ignore[reportAttributeAccessIssue]
@@ -143,7 +151,7 @@ def local_part(x: Tensor) -> Tensor:
 
 
 def local_gradient(p: Tensor, grad: Tensor | None = None) -> Tensor:
-    """This rank's part of a gradient, laid out as its parameter is."""
+    """Return this rank's part of a gradient, laid out as its parameter is."""
     g: Any = p.grad if grad is None else grad
     if is_dtensor(p) and g.placements != p.placements:  # pyright: ignore[reportAttributeAccessIssue]
         g = g.redistribute(placements=p.placements)  # pyright: ignore[reportAttributeAccessIssue]
@@ -151,7 +159,7 @@ def local_gradient(p: Tensor, grad: Tensor | None = None) -> Tensor:
 
 
 def shard_number(p: Tensor) -> int:
-    """Which part of a parameter this rank holds; copies of a part have the same number."""
+    """Return which part of a parameter this rank holds, the same for copies of a part."""
     if not is_dtensor(p):
         return 0
     mesh: Any = p.device_mesh  # pyright: ignore[reportAttributeAccessIssue]
@@ -163,7 +171,7 @@ def shard_number(p: Tensor) -> int:
 
 
 def is_dtensor(x: Any) -> bool:
-    """Whether a tensor is one rank's view of a sharded or replicated one."""
+    """Return whether a tensor is one rank's view of a sharded or replicated one."""
     kind = _dtensor()
     return kind is not None and isinstance(x, kind)
 
@@ -205,24 +213,28 @@ def check_shard_group(group: Any) -> None:
 
 
 def _dtensor() -> Any:
-    """The class DTensor; None if nobody has loaded it, for then there can be none."""
+    """Return the class DTensor; None if nobody has loaded it, for then there can be none."""
     module = sys.modules.get("torch.distributed.tensor")
     return None if module is None else module.DTensor
 
 
 def _all_params(param_groups: Sequence[dict[str, Any]]) -> list[Tensor]:
+    """Return the parameters of all groups."""
     return [p for group in param_groups for p in group["params"]]
 
 
 def _placements(p: Any) -> tuple[Any, ...]:
+    """Return how a DTensor is placed on each dimension of its mesh."""
     return p.placements
 
 
 def _mesh_ranks(p: Any) -> list[int]:
+    """Return the ranks of a parameter's mesh; none for a plain tensor."""
     return p.device_mesh.mesh.flatten().tolist() if is_dtensor(p) else []
 
 
 def _counts(p: Any, lowest: int) -> bool:
+    """Return whether this rank's part of a parameter goes into the sums."""
     if not is_dtensor(p):
         return dist.get_rank() == lowest
     at = p.device_mesh.get_coordinate()
@@ -236,7 +248,7 @@ def _counts(p: Any, lowest: int) -> bool:
 def _group_of(
     ranks: list[int], params: Sequence[Tensor], shard_group: ProcessGroup | None
 ) -> ProcessGroup:
-    """The process group to add up over."""
+    """Return the process group to add up over."""
     if shard_group is not None:
         return shard_group
     if ranks == list(range(dist.get_world_size())):
@@ -281,7 +293,7 @@ def _agree_on_layout(
 
 
 def _refusal(param_groups: Sequence[dict[str, Any]], group: ProcessGroup) -> str | None:
-    """What is wrong with the parameters of this rank: told to all, who would wait for it else."""
+    """Return what is wrong with this rank's parameters: told to all, who would wait for it else."""
     members = {*dist.get_process_group_ranks(group)}
     for p in _all_params(param_groups):
         if is_dtensor(p) and any(placement.is_partial() for placement in _placements(p)):
@@ -296,7 +308,7 @@ def _refusal(param_groups: Sequence[dict[str, Any]], group: ProcessGroup) -> str
 
 
 def _layout(param_groups: Sequence[dict[str, Any]], own_pieces: bool) -> list[tuple[str, str]]:
-    """(what, value) of all that ranks must agree on; pieces of their own they need not."""
+    """Return (what, value) of all that ranks must agree on; pieces of their own they need not."""
     first = param_groups[0]
     layout = [(name, repr(first[name])) for name in groups.OPTIMIZER_WIDE if name != "kernel"]
     layout.append(("the number of param groups", str(len(param_groups))))
@@ -313,6 +325,7 @@ def _layout(param_groups: Sequence[dict[str, Any]], own_pieces: bool) -> list[tu
 
 
 def _difference(a: list[tuple[str, str]], b: list[tuple[str, str]]) -> str | None:
+    """Return where two layouts differ, in words, or None."""
     for (what, ours), (name, theirs) in zip(a, b, strict=False):
         if what != name or ours != theirs:
             return (
@@ -324,7 +337,7 @@ def _difference(a: list[tuple[str, str]], b: list[tuple[str, str]]) -> str | Non
 
 
 def _roundings(param_groups: Sequence[dict[str, Any]]) -> list[float]:
-    """Of each scope, the coarsest rounding of the state of its parameters here."""
+    """Return the coarsest rounding of each scope's state on this rank."""
     found: list[float] = []
     for group in param_groups:
         own = [

@@ -1,4 +1,4 @@
-"""What an optimizer keeps per parameter: made on first sight, found, handed to the kernels."""
+"""What an optimizer keeps per parameter: made on first sight, found again, forgotten."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from hvadam.torch import groups, sharding
-from hvadam.torch.kernels import storage
-from hvadam.torch.kernels.batch import Columns
+from hvadam.core.scalars import FIELDS
+from hvadam.torch import groups, sharding, storage
 
 States: TypeAlias = Mapping[Tensor, dict[str, Any]]
 
 
 def initial(p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-    """The state of a parameter that has not stepped.
+    """Return the state of a parameter that has not stepped.
 
     Raises:
         TypeError: The group's ``state_dtype`` is not for parameters like this one.
@@ -40,27 +39,16 @@ def initial(p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
-def find(
-    states: States,
-    param_groups: Sequence[dict[str, Any]],
-    group: dict[str, Any],
-    params: list[Tensor],
-) -> list[dict[str, Any]]:
-    """The state of each, without looking them up where it lies in the order of the groups.
+def find(states: States, params: list[Tensor], first: int) -> list[dict[str, Any]]:
+    """Return the state of each parameter, without a look-up where it lies in the groups' order.
 
     To look up a tensor is a call of Python's, which for thousands of small ones adds up.
 
     Args:
         states: Of all parameters.
-        param_groups: All groups.
-        group: One of them.
-        params: Some of its parameters.
+        params: Some of a group's parameters.
+        first: The place of the group's first parameter among those of all groups.
     """
-    first = 0
-    for earlier in param_groups:
-        if earlier is group:
-            break
-        first += len(earlier["params"])
     end = first + len(params)
     in_order = all(map(is_, islice(states, first, end), params))
     if in_order and len(states) >= end:
@@ -68,23 +56,21 @@ def find(
     return [states[p] for p in params]
 
 
-def with_extras(
-    columns: Columns, states: States, param_groups: Sequence[dict[str, Any]]
-) -> Columns:
-    """The columns that only low-bit state and the late step have."""
-    state_dtype = param_groups[0]["state_dtype"]
-    late = param_groups[0]["hidden_step"] == "late"
-    if state_dtype == "float32" and not late:
-        return columns
-    extras: dict[str, Any] = {}
-    own = [states[p] for p in columns.theta]
-    if state_dtype == "int8":
-        for short, key in (("m", "exp_avg"), ("v", "hidden"), ("s", "exp_avg_var")):
-            extras[f"{short}_scales"] = [state[storage.SCALES[key]] for state in own]
-    if state_dtype != "float32":
-        everyone = (p for group in param_groups for p in group["params"])
-        index = {p: i for i, p in enumerate(everyone)}
-        extras["index"] = [index[p] + len(index) * sharding.shard_number(p) for p in columns.theta]
-    if late:
-        extras["pending"] = [state["pending"] for state in own]
-    return columns._replace(**extras)
+def forget_empty_step(states: States, param_groups: Sequence[dict[str, Any]]) -> None:
+    """Undo a first step at lr 0 that brought no gradient but zeros.
+
+    ``torch.distributed.checkpoint`` and others take one to have the state made. It has moved no
+    parameter and started no hidden vector; but for this it would count.
+    """
+    if any(float(group["lr"]) != 0 for group in param_groups):
+        return
+    started = FIELDS.index("steps_since_restart")
+    every = [s["scalars"] for s in (*param_groups, *states.values()) if "scalars" in s]
+    if any(bool(scalars[started] >= 0) for scalars in every):
+        return
+    for group in param_groups:
+        if "scalars" in group:
+            group["scalars"].copy_(groups.initial_scalars())
+        for p in group["params"]:
+            if p in states:
+                states[p].update(initial(p, group))

@@ -9,8 +9,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from hvadam.core.scalars import FIELDS
-from hvadam.torch import checkpoint, sharding, states
-from hvadam.torch.kernels import storage
+from hvadam.torch import checkpoint, sharding, states, storage
 from hvadam.torch.optimizer import HVAdam
 
 
@@ -61,8 +60,9 @@ def warm_start(optimizer: HVAdam, adamw: Optimizer | dict[str, Any]) -> None:
 
 
 def _state_of(p: Tensor, group: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """Return a parameter's state, made of what Adam kept of it."""
     state = states.initial(p, group)
-    state["step"].copy_(torch.as_tensor(found["step"]))
+    state["step"].copy_(torch.as_tensor(found["step"], device="cpu"))
     full = torch.promote_types(p.dtype, torch.float32)
     s = found["exp_avg_sq"].to(p.device, full) / (group["betas"][0] ** 2 + group["gamma"])
     if group["preconditioner"] == "adam":  # whose s averages g² itself

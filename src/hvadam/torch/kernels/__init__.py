@@ -1,42 +1,74 @@
 """The arithmetic of a step, as interchangeable kernels; no policy lives here.
 
-A kernel is a module of these functions:
-
-``available() -> str | None``
-    None, or the reason why it cannot run here.
-``norm(batches, total)``
-    Adds the squares of the gradients to a 0-dim float64 tensor.
-``accumulate(batches, dots)``
-    Counts the step, updates m and s, and adds ‖v-m̂‖², <v-m̂,v>, ‖m̂‖², ‖v‖² to the row of ``dots``
-    (scopes, 4), float64, that each tensor belongs to.
-``apply(batches, mix, gain)``
-    v <- mix v + (1 - mix) m̂, then both steps on θ, with one mix and one gain per scope.
-
-and for ``hidden_step="late"``, which passes over memory once,
-
-``settle(batches)``
-    Does what the last step left pending: v's move and the step along it, then the projection.
-``sweep(batches, dots)``
-    Settles, accumulates, and takes the adaptive step.
-``defer(batches, mix, gain)``
-    Notes what is now pending.
-
-In the exact step parameters are written by ``apply`` alone, after the scalars are known.
+A kernel is a module with the functions of :class:`Kernel`. What stands in ``__all__`` is the door:
+nobody above imports from inside a kernel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from hvadam.torch.gradients import refuse_sparse
 from hvadam.torch.kernels import foreach, loop, native, triton
-from hvadam.torch.kernels.batch import Batch, Columns, Options
+from hvadam.torch.kernels.batch import Batch, Columns, Options, scaled
+from hvadam.torch.kernels.native import instruction_set
+from hvadam.torch.parameters import refuse_changed, refuse_lazy_views
 
-KERNELS: dict[str, ModuleType] = {
+__all__ = [
+    "KERNELS",
+    "NAMES",
+    "Batch",
+    "Columns",
+    "Kernel",
+    "Options",
+    "assign",
+    "instruction_set",
+    "require",
+    "scaled",
+    "settle",
+]
+
+
+class Kernel(Protocol):
+    """The passes over the tensors of a step, all of one kernel's in one call.
+
+    In the exact step parameters are written by ``apply`` alone, after the scalars are known. The
+    last two are for ``hidden_step="late"``, which passes over memory once.
+    """
+
+    def available(self) -> str | None:
+        """Return None, or the reason why the kernel cannot run here."""
+        ...
+
+    def norm(self, batches: Sequence[Batch[Any]], total: Tensor) -> None:
+        """Add the squares of the gradients to a 0-dim float64 tensor."""
+        ...
+
+    def accumulate(self, batches: Sequence[Batch[Any]], dots: Tensor) -> None:
+        """Count the step, update m and s, and add the dots of each tensor to its scope's.
+
+        ``dots`` is (scopes, 4), float64: ‖v-m̂‖², <v-m̂,v>, ‖m̂‖², ‖v‖².
+        """
+        ...
+
+    def apply(self, batches: Sequence[Batch[Any]], mix: Tensor, gain: Tensor) -> None:
+        """Move v to mix v + (1 - mix) m̂, then θ by both steps; one mix and gain per scope."""
+        ...
+
+    def sweep(self, batches: Sequence[Batch[Any]], dots: Tensor) -> None:
+        """Do what is pending, accumulate, and take the adaptive step."""
+        ...
+
+    def defer(self, batches: Sequence[Batch[Any]], mix: Tensor, gain: Tensor) -> None:
+        """Note what is now pending: v's move and the step along it."""
+        ...
+
+
+KERNELS: dict[str, Kernel] = {
     "loop": loop,
     "foreach": foreach,
     "native": native,
@@ -57,32 +89,31 @@ def require(kernel: str) -> None:
 
 
 def assign(
-    kernel: str,
-    tensors: Columns,
-    scopes: Sequence[int],
-    options: Options,
-    bounds: tuple[float, float] | None,
-) -> Iterator[tuple[str, Batch]]:
-    """Sort tensors into batches, each with the kernel that serves it.
+    kernel: str, options: Options, tensors: Columns, scopes: Sequence[int]
+) -> Iterator[tuple[str, Batch[Any]]]:
+    """Sort tensors of one param group into batches, each with the kernel that serves it.
 
     "native" and "auto" give the native kernel all that it can take, "triton" the Triton one; the
     rest goes to the portable kernels, tensor by tensor, inside the same step.
     """
     compiling = torch.compiler.is_compiling()
-    if kernel in ("auto", "native") and not compiling and native.available() is None:
+    if kernel in ("auto", "native") and not compiling and KERNELS["native"].available() is None:
         table = native.describe(tensors, scopes)
         if len(table.taken):
-            yield "native", Batch(*_rows(tensors, scopes, table.taken), options, table, bounds)
+            yield "native", Batch(*_rows(tensors, scopes, table.taken), options, table)
         if not len(table.rest):
             return
         tensors, scopes = _rows(tensors, scopes, table.rest)
+
+    if not compiling:
+        refuse_lazy_views(tensors.theta)
+    refuse_changed(tensors.theta, tensors.m)
 
     if kernel == "triton" and not compiling:
         tensors = tensors.as_real()
         taken, rest = triton.split(tensors)
         for indices in taken:
-            columns, batch_scopes = _rows(tensors, scopes, indices)
-            yield kernel, Batch(columns, batch_scopes, options, triton.Shared(), bounds)
+            yield kernel, Batch(*_rows(tensors, scopes, indices), options, triton.Shared())
         if not rest:
             return
         tensors, scopes = _rows(tensors, scopes, rest)
@@ -90,24 +121,20 @@ def assign(
     refuse_sparse(tensors.g)
     batches: dict[Any, list[int]] = {}
     for i, theta in enumerate(tensors.theta):
-        name = kernel if kernel in ("loop", "foreach") else _portable(theta)
+        name = kernel if kernel in ("loop", "foreach") else _portable_kernel(theta)
         batches.setdefault((name, scopes[i], theta.dtype, theta.device), []).append(i)
     for (name, *_), indices in batches.items():
         columns, batch_scopes = _rows(tensors, scopes, indices)
-        yield name, Batch(columns.as_real(), batch_scopes, options, None, bounds)
+        yield name, Batch(columns.signed().as_real(), batch_scopes, options, None)
 
 
-def refuse_sparse(grads: Sequence[Tensor]) -> None:
-    """Refuse gradients that are not dense."""
-    for g in grads:
-        if g.layout != torch.strided:
-            raise RuntimeError(
-                f"HVAdam: gradients must be dense, got layout {g.layout}; build the module with "
-                "sparse=False, or give its parameters to torch.optim.SparseAdam."
-            )
+def settle(batches: Sequence[Batch[Any]]) -> None:
+    """Do what is pending for batches of the loop kernel that take no part in a step."""
+    loop.settle(batches)
 
 
-def _portable(theta: Tensor) -> str:
+def _portable_kernel(theta: Tensor) -> str:
+    """Return the portable kernel that costs least for a tensor."""
     if torch.compiler.is_compiling() or theta.device.type != "cpu":
         return "foreach"
     return "foreach" if theta.numel() < SMALL else "loop"
@@ -116,6 +143,7 @@ def _portable(theta: Tensor) -> str:
 def _rows(
     tensors: Columns, scopes: Sequence[int], indices: Sequence[int]
 ) -> tuple[Columns, Sequence[int]]:
+    """Return some rows of the columns, with their scopes."""
     if len(indices) == len(scopes):
         return tensors, scopes
     return tensors.take(indices), [scopes[i] for i in indices]

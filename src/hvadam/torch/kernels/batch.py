@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
 
-from hvadam.torch.kernels import storage
+from hvadam.torch import storage
 
 Tensors: TypeAlias = list[Tensor] | tuple[Tensor, ...]
+Box: TypeAlias = tuple[Any, Any]  # low and high, floats or tensors
+Own = TypeVar("Own")
 
 
 class Options(NamedTuple):
@@ -30,20 +32,17 @@ class Options(NamedTuple):
     coupled_decay: float
     hidden_scale: float
     adam: bool  # preconditioner="adam"
-    low: Any  # a float or a tensor; None without bounds
-    high: Any
+    bounds: tuple[float, float] | None
     maximize: bool
     seed: int  # of the random bits that round low-bit state
     factor: float | Tensor = 1.0  # on gradients: clipping and unscaling
 
     @classmethod
     def of(cls, group: dict[str, Any]) -> Options:
-        """Read a param group."""
-        lr = number(group["lr"])
+        """Return the options of a param group."""
         coupled = group["weight_decay_mode"] == "coupled"
-        low, high = _box(group["bounds"], lr)
         return cls(
-            lr=lr,
+            lr=as_scalar(group["lr"]),
             beta1=group["betas"][0],
             beta2=group["betas"][1],
             eps=group["eps"],
@@ -52,20 +51,27 @@ class Options(NamedTuple):
             coupled_decay=group["weight_decay"] if coupled else 0.0,
             hidden_scale=group["hidden_scale"],
             adam=group["preconditioner"] == "adam",
-            low=low,
-            high=high,
+            bounds=group["bounds"],
             maximize=group["maximize"],
             seed=group["rounding_seed"],
         )
 
-    def to_settle(self, bounds: tuple[float, float] | None, along: float | Tensor) -> Options:
-        """What is left of a step when only its pending part is done."""
-        low, high = _box(bounds, along)
-        return self._replace(lr=0.0, decay=0.0, low=low, high=high)
+    def box(self, rate: float | Tensor) -> Box | None:
+        """Return the box to project onto after a step at some rate, None for no projection.
+
+        A step at rate 0 moves nothing, so it does not project either.
+        """
+        if self.bounds is None:
+            return None
+        if not isinstance(rate, Tensor):
+            return self.bounds if rate != 0 else None
+        still = rate == 0
+        low, high = (torch.full_like(rate, bound) for bound in self.bounds)
+        return torch.where(still, -math.inf, low), torch.where(still, math.inf, high)
 
 
 class Columns(NamedTuple):
-    """Parameters and their state; the lists run in parallel, and one that has no use is empty."""
+    """Parameters, gradients and state in parallel lists; a list that has no use is empty."""
 
     theta: list[Tensor]
     g: list[Tensor]
@@ -81,20 +87,29 @@ class Columns(NamedTuple):
     begin: Sequence[int] = ()  # of pieces: at which of their tensor's elements; 0 if not given
 
     def take(self, indices: Sequence[int]) -> Columns:
-        """Some of the rows."""
+        """Return some of the rows."""
         rows = ([column[i] for i in indices] if column else column for column in self)
         return Columns._make(rows)
 
+    def signed(self) -> Columns:
+        """Return the columns with the sign of lazily negated gradients done.
+
+        Without it torch 2.13 copies a float16 tensor to a float32 one as if it had no sign.
+        """
+        if torch.compiler.is_compiling():  # which does not know of such tensors
+            return self
+        return self._replace(g=[g.resolve_neg() for g in self.g])
+
     def as_real(self) -> Columns:
-        """Complex tensors as their real and imaginary parts."""
+        """Return the columns with complex tensors as their real and imaginary parts."""
         if not any(theta.is_complex() for theta in self.theta):
             return self
         real = ([_as_real(x) for x in column] for column in self[:6])
         return Columns._make((*real, *self[6:]))
 
 
-class Batch(NamedTuple):
-    """Tensors that one kernel call updates.
+class Batch(NamedTuple, Generic[Own]):
+    """Tensors of one param group that one kernel call updates.
 
     The portable kernels are handed batches of one hidden vector, dtype and device.
     """
@@ -102,12 +117,11 @@ class Batch(NamedTuple):
     tensors: Columns
     scopes: Sequence[int]  # the hidden vector of each tensor
     options: Options
-    table: Any = None  # the native kernel's own description of the tensors
-    bounds: tuple[float, float] | None = None  # as the group has them, whatever lr is
+    own: Own  # what its kernel knows of the tensors besides; None for the portable ones
     bias: tuple[list[Any], list[Any]] | None = None  # bias1 and bias2 where they are known
 
     def open(self) -> Work:
-        """m, v and s in full: the tensors themselves, or decoded copies of low-bit state."""
+        """Return m, v and s in full: the tensors themselves, or decoded copies of low-bit state."""
         if not self.is_low_bit():
             return Work(*self.tensors[2:5])
         rows = range(len(self.tensors.m))
@@ -128,14 +142,16 @@ class Batch(NamedTuple):
             work.v[i].copy_(storage.decode(*self._stored(i, "v")))
 
     def is_low_bit(self) -> bool:
-        """Whether m, v and s are kept in fewer bits than they are computed with."""
+        """Return whether m, v and s are kept in fewer bits than they are computed with."""
         return self.tensors.m[0].dtype in (torch.bfloat16, torch.int8)
 
     def _stored(self, i: int, name: str) -> tuple[Tensor, Tensor | None]:
+        """Return m, v or s of a tensor as it is kept: numbers, and scales if it has any."""
         scales = getattr(self.tensors, f"{name}_scales")
         return getattr(self.tensors, name)[i], scales[i] if scales else None
 
     def _bits(self, i: int, stream: int) -> Tensor:
+        """Return the random bits that round a tensor's state in one of the two streams."""
         tensors = self.tensors
         begin = tensors.begin[i] if tensors.begin else 0
         key = (self.options.seed, tensors.index[i], int(tensors.step[i]), stream)
@@ -146,11 +162,11 @@ class Batch(NamedTuple):
         torch._foreach_add_(self.tensors.step, 1)
 
     def bias_corrections(self) -> tuple[list[Any], list[Any]]:
-        """1 - beta**t of each tensor, in double: 1 - 0.999f would be off by 1e-5."""
+        """Return 1 - beta**t of each tensor, in double: 1 - 0.999f would be off by 1e-5."""
         if self.bias is not None:
             return self.bias
         steps, o = self.tensors.step, self.options
-        if isinstance(number(steps[0]), Tensor):
+        if isinstance(as_scalar(steps[0]), Tensor):
             t = torch.stack(steps).double().clamp(min=1)
             dtype = torch.promote_types(self.tensors.m[0].dtype, torch.float32)
             bias1, bias2 = ((1.0 - beta**t).to(dtype) for beta in (o.beta1, o.beta2))
@@ -160,16 +176,28 @@ class Batch(NamedTuple):
         return [bias[t][0] for t in counts], [bias[t][1] for t in counts]
 
 
+def scaled(batches: Sequence[Batch[Any]], factor: Tensor) -> list[Batch[Any]]:
+    """Return batches with a factor on their gradients."""
+    on: dict[torch.device, float | Tensor] = {}  # each device, read once for all batches there
+    made: list[Batch[Any]] = []
+    for batch in batches:
+        device = batch.tensors.theta[0].device
+        if device not in on:
+            on[device] = as_scalar(factor.to(device))
+        made.append(batch._replace(options=batch.options._replace(factor=on[device])))
+    return made
+
+
 class Work(NamedTuple):
-    """m, v and s as a kernel computes with them."""
+    """The tensors m, v and s that a kernel computes with."""
 
     m: list[Tensor]
     v: list[Tensor]
     s: list[Tensor]
 
 
-def number(x: float | Tensor) -> float | Tensor:
-    """A Python float where reading one is free, else the 0-dim tensor itself.
+def as_scalar(x: float | Tensor) -> float | Tensor:
+    """Return a Python float where reading one is free, else the 0-dim tensor itself.
 
     On a CPU a float is the fastest operand. On a device reading it would wait for the queue, and
     under ``torch.compile`` it would be baked into the graph.
@@ -182,18 +210,5 @@ def number(x: float | Tensor) -> float | Tensor:
 
 
 def _as_real(x: Tensor) -> Tensor:
+    """Return a complex tensor's real and imaginary parts, or a real one itself."""
     return torch.view_as_real(x.resolve_conj()) if x.is_complex() else x
-
-
-def _box(bounds: tuple[float, float] | None, rate: float | Tensor) -> tuple[Any, Any]:
-    """The box to project onto. A step at rate 0 moves nothing, so it does not project either."""
-    if bounds is None:
-        return None, None
-    low, high = bounds
-    if isinstance(rate, Tensor):
-        still = rate == 0
-        return (
-            torch.where(still, -math.inf, torch.full_like(rate, low)),
-            torch.where(still, math.inf, torch.full_like(rate, high)),
-        )
-    return (low, high) if rate != 0 else (None, None)

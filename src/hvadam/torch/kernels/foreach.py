@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from hvadam.torch.kernels import loop, pieces
-from hvadam.torch.kernels.batch import Batch, Tensors, Work, number
+from hvadam.torch.kernels.batch import Batch, Box, Tensors, Work, as_scalar
 
 
 def available() -> str | None:
-    """It always is."""
+    """Return None: this kernel runs everywhere."""
     return None
 
 
@@ -24,7 +24,7 @@ def available() -> str | None:
 norm, settle, defer = loop.norm, loop.settle, loop.defer
 
 
-def accumulate(batches: Sequence[Batch], dots: Tensor) -> None:
+def accumulate(batches: Sequence[Batch[None]], dots: Tensor) -> None:
     """Count the step, update m and s, add the four dots of each scope."""
     for batch in batches:
         batch.count_step()
@@ -36,26 +36,29 @@ def accumulate(batches: Sequence[Batch], dots: Tensor) -> None:
             dots[batch.scopes[0]] += _dots(part, work).to(dots.device)
 
 
-def apply(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
+def apply(batches: Sequence[Batch[None]], mix: Tensor, gain: Tensor) -> None:
     """Move v to mix v + (1 - mix) m_hat and theta by both steps."""
     for batch in batches:
         device = batch.tensors.theta[0].device
         batch_mix, batch_gain = (x[batch.scopes[0]].to(device) for x in (mix, gain))
-        along = batch.options.lr * batch.options.hidden_scale * number(batch_gain)
+        along = batch.options.lr * batch.options.hidden_scale * as_scalar(batch_gain)
+        box = batch.options.box(batch.options.lr)
         for part in pieces.parts(batch):
-            _move(part, number(1.0 - batch_mix), along)
+            _move(part, as_scalar(1.0 - batch_mix), along, box)
 
 
-def sweep(batches: Sequence[Batch], dots: Tensor) -> None:
-    """The late step: do what is pending, then accumulate, then the adaptive step."""
+def sweep(batches: Sequence[Batch[None]], dots: Tensor) -> None:
+    """Take the late step: do what is pending, accumulate, then the adaptive step."""
     settle(batches)
     accumulate(batches, dots)
     for batch in batches:
+        box = batch.options.box(batch.options.lr)
         for part in pieces.parts(batch):
-            _move(part, 0.0, 0.0)
+            _move(part, 0.0, 0.0, box)
 
 
-def _average(batch: Batch, work: Work) -> None:
+def _average(batch: Batch[None], work: Work) -> None:
+    """Update m and s."""
     o = batch.options
     m, v, s = work
     g = _gradients(batch, m[0].dtype)
@@ -77,8 +80,8 @@ def _average(batch: Batch, work: Work) -> None:
         torch._foreach_add_(s, o.eps)
 
 
-def _dots(batch: Batch, work: Work) -> Tensor:
-    """One float64 vector per operand: the dots then take one call each, however many tensors.
+def _dots(batch: Batch[None], work: Work) -> Tensor:
+    """Return the four dots, of one float64 vector per operand: one call each for all tensors.
 
     The difference is taken in float64 too: rounded to float32 it would cost half the cosine's
     digits where v and m_hat are nearly parallel and the foot is near 0.
@@ -89,8 +92,10 @@ def _dots(batch: Batch, work: Work) -> Tensor:
     return torch.stack([d.dot(d), d.dot(v), m_hat.dot(m_hat), v.dot(v)])
 
 
-def _move(batch: Batch, weight: float | Tensor, along: float | Tensor) -> None:
-    """v and theta, with the weight of m_hat and the step along v."""
+def _move(
+    batch: Batch[None], weight: float | Tensor, along: float | Tensor, box: Box | None
+) -> None:
+    """Move v by a weight of m_hat, and theta by both steps, then into the box."""
     o = batch.options
     theta = batch.tensors.theta
     work = batch.open()
@@ -116,19 +121,20 @@ def _move(batch: Batch, weight: float | Tensor, along: float | Tensor) -> None:
     torch._foreach_div_(m_hat, denominator)
     _subtract(moved, m_hat, o.lr)
     _subtract(moved, v, along)
-    if o.low is not None:
+    if box is not None:
         for x in moved:
-            x.clamp_(o.low, o.high)
+            x.clamp_(*box)
     if half:
         torch._foreach_copy_(theta, moved)
 
 
 def _flat_double(tensors: Sequence[Tensor]) -> Tensor:
+    """Return tensors as one vector in float64."""
     return torch.cat([x.reshape(-1) for x in tensors]).double()
 
 
-def _gradients(batch: Batch, dtype: torch.dtype) -> list[Tensor]:
-    """The gradients in state dtype, scaled, negated and decayed as asked, never in place."""
+def _gradients(batch: Batch[None], dtype: torch.dtype) -> list[Tensor]:
+    """Return gradients in state dtype, scaled, negated and decayed as asked, never in place."""
     o = batch.options
     g = [x.to(dtype) for x in batch.tensors.g]
     factor = -o.factor if o.maximize else o.factor
@@ -140,7 +146,7 @@ def _gradients(batch: Batch, dtype: torch.dtype) -> list[Tensor]:
 
 
 def _subtract(theta: Tensors, step: Tensors, scale: float | Tensor) -> None:
-    """theta -= scale * step; a scale of 0 leaves theta alone, whatever the step."""
+    """Subtract scale * step from theta; a scale of 0 leaves it alone, whatever the step."""
     if isinstance(scale, Tensor):
         torch._foreach_sub_(theta, torch._foreach_mul(step, scale.to(theta[0].dtype)))
     elif scale:

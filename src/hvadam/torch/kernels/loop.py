@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from hvadam.torch.gradients import squared_norm
 from hvadam.torch.kernels import pieces
-from hvadam.torch.kernels.batch import Batch, Options, Work, number
+from hvadam.torch.kernels.batch import Batch, Box, Options, Work, as_scalar
 
 
 class Piece(NamedTuple):
-    """A tensor, or a part of one, as the kernel takes it."""
+    """A tensor, or a part of one, with its state and bias corrections."""
 
     theta: Tensor
     g: Tensor
@@ -29,24 +30,27 @@ class Piece(NamedTuple):
     eps: Tensor  # 0-dim: as torch.add's first operand it is added in passing, not in a pass
 
 
+class Move(NamedTuple):
+    """A move of v and theta of one tensor."""
+
+    weight: float | Tensor  # of m_hat in v
+    along: float | Tensor  # v
+    options: Options
+    box: Box | None  # to project onto
+
+
 def available() -> str | None:
-    """It always is."""
+    """Return None: this kernel runs everywhere."""
     return None
 
 
-def norm(batches: Sequence[Batch], total: Tensor) -> None:
+def norm(batches: Sequence[Batch[None]], total: Tensor) -> None:
     """Add the squares of the gradients."""
     for batch in batches:
         total += squared_norm(batch.tensors.g).to(total.device)
 
 
-def squared_norm(grads: Sequence[Tensor]) -> Tensor:
-    """Of all of them as one vector."""
-    norms = torch._foreach_norm(list(grads), 2, dtype=torch.float64)
-    return torch.stack(norms).square().sum()
-
-
-def accumulate(batches: Sequence[Batch], dots: Tensor) -> None:
+def accumulate(batches: Sequence[Batch[None]], dots: Tensor) -> None:
     """Count the step, update m and s, add the four dots of each scope."""
     for batch in batches:
         batch.count_step()
@@ -61,41 +65,44 @@ def accumulate(batches: Sequence[Batch], dots: Tensor) -> None:
         dots[batch.scopes[0]] += torch.stack(found).view(-1, 4).sum(0).to(dots.device)
 
 
-def apply(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
+def apply(batches: Sequence[Batch[None]], mix: Tensor, gain: Tensor) -> None:
     """Move v to mix v + (1 - mix) m_hat and theta by both steps."""
     for batch in batches:
         device, o = batch.tensors.theta[0].device, batch.options
-        weight = number(1.0 - mix[batch.scopes[0]].to(device))
-        along = o.lr * o.hidden_scale * number(gain[batch.scopes[0]].to(device))
+        weight = as_scalar(1.0 - mix[batch.scopes[0]].to(device))
+        along = o.lr * o.hidden_scale * as_scalar(gain[batch.scopes[0]].to(device))
+        move = Move(weight, along, o, o.box(o.lr))
         scratch = _Scratch(batch, 3)
         for part in pieces.parts(batch):
-            _move(part, [(weight, along, o)] * len(part.scopes), scratch)
+            _move(part, [move] * len(part.scopes), scratch)
 
 
-def sweep(batches: Sequence[Batch], dots: Tensor) -> None:
-    """The late step: do what is pending, then accumulate, then the adaptive step."""
+def sweep(batches: Sequence[Batch[None]], dots: Tensor) -> None:
+    """Take the late step: do what is pending, accumulate, then the adaptive step."""
     settle(batches)
     accumulate(batches, dots)
     for batch in batches:
+        move = Move(0.0, 0.0, batch.options, batch.options.box(batch.options.lr))
         scratch = _Scratch(batch, 3)
         for part in pieces.parts(batch):
-            _move(part, [(0.0, 0.0, batch.options)] * len(part.scopes), scratch)
+            _move(part, [move] * len(part.scopes), scratch)
 
 
-def settle(batches: Sequence[Batch]) -> None:
+def settle(batches: Sequence[Batch[None]]) -> None:
     """Do what is pending: v's move and the step along it, then the projection."""
     for batch in batches:
+        options = batch.options._replace(lr=0.0, decay=0.0)  # the step itself was taken
         scratch = _Scratch(batch, 3)
         for part in pieces.parts(batch):
-            moves: list[tuple[Any, Any, Options]] = []
+            moves: list[Move] = []
             for pending in part.tensors.pending:
-                weight, along = number(pending[0]), number(pending[1])
-                moves.append((weight, along, batch.options.to_settle(batch.bounds, along)))
+                weight, along = as_scalar(pending[0]), as_scalar(pending[1])
+                moves.append(Move(weight, along, options, options.box(along)))
             _move(part, moves, scratch)
         torch._foreach_zero_(batch.tensors.pending)
 
 
-def defer(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
+def defer(batches: Sequence[Batch[None]], mix: Tensor, gain: Tensor) -> None:
     """Leave v's move and the step along it to the next step."""
     for batch in batches:
         scope, o = batch.scopes[0], batch.options
@@ -104,20 +111,20 @@ def defer(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
             pending.copy_(left)
 
 
-def _move(batch: Batch, moves: Sequence[tuple[Any, Any, Options]], scratch: _Scratch) -> None:
-    """v and theta, with the weight of m_hat, the step along v and the options of each tensor."""
+def _move(batch: Batch[None], moves: Sequence[Move], scratch: _Scratch) -> None:
+    """Move v and theta of each tensor as told."""
     work = batch.open()
     for i, piece in _rows(batch, work, scratch.eps):
-        weight, along, o = moves[i]
+        weight = moves[i].weight
         m_hat, *buffers = scratch.like(piece.m)
         torch.div(piece.m, piece.bias1, out=m_hat)
         piece.v.lerp_(m_hat, weight.to(m_hat.dtype) if isinstance(weight, Tensor) else weight)
         batch.keep_hidden(i, work)
-        _move_theta(piece, o, along, m_hat, *buffers)
+        _move_theta(piece, moves[i], m_hat, *buffers)
 
 
 def _average(piece: Piece, o: Options, own: Tensor, dev_v: Tensor, from_m: Tensor) -> None:
-    """m and s, with three buffers to work in."""
+    """Update m and s, with three buffers to work in."""
     theta, g, m, v, s, _, _, eps = piece
     factor = -o.factor if o.maximize else o.factor
     if isinstance(factor, Tensor) or factor != 1.0 or o.coupled_decay or g.dtype != m.dtype:
@@ -139,7 +146,7 @@ def _average(piece: Piece, o: Options, own: Tensor, dev_v: Tensor, from_m: Tenso
 
 
 def _dots(piece: Piece, v: Tensor, m: Tensor) -> list[Tensor]:
-    """The four dots of a piece, with two float64 buffers to work in.
+    """Return the four dots of a piece, with two float64 buffers to work in.
 
     The difference is taken in float64 too: rounded to float32 it would cost half the cosine's
     digits where v and m_hat are nearly parallel and the foot is near 0.
@@ -151,11 +158,10 @@ def _dots(piece: Piece, v: Tensor, m: Tensor) -> list[Tensor]:
     return [d.dot(d), d.dot(v), m_hat_squared, v.dot(v)]
 
 
-def _move_theta(
-    piece: Piece, o: Options, along: float | Tensor, m_hat: Tensor, denominator: Tensor, own: Tensor
-) -> None:
-    """Both steps from m_hat, with two buffers to work in."""
+def _move_theta(piece: Piece, move: Move, m_hat: Tensor, denominator: Tensor, own: Tensor) -> None:
+    """Take both steps from m_hat, with two buffers to work in."""
     theta, _, m, v, s, _, bias2, eps = piece
+    _, along, o, box = move
     moved = theta if theta.dtype == m.dtype else own.copy_(theta)
     if o.decay:
         moved.mul_(1.0 - o.lr * o.decay)
@@ -168,21 +174,21 @@ def _move_theta(
         moved.sub_(torch.mul(v, along, out=denominator))
     elif along:
         moved.add_(v, alpha=-along)
-    if o.low is not None:
-        moved.clamp_(o.low, o.high)
+    if box is not None:
+        moved.clamp_(*box)
     if moved is not theta:
         theta.copy_(moved)
 
 
 def _add_scaled(x: Tensor, y: Tensor, scale: float | Tensor, out: Tensor) -> Tensor:
-    """x + scale y; out may be y, but not x."""
+    """Return x + scale y; out may be y, but not x."""
     if isinstance(scale, Tensor):
         return torch.mul(y, scale, out=out).add_(x)
     return torch.add(x, y, alpha=scale, out=out)
 
 
 class _Scratch:
-    """Buffers, kept from piece to piece: fresh memory would cost a fault for every page.
+    """Buffers kept from piece to piece: fresh memory would cost a fault for every page.
 
     Args:
         batch: What they are for.
@@ -190,7 +196,7 @@ class _Scratch:
         dtype: Theirs; by default the one that the batch is computed in.
     """
 
-    def __init__(self, batch: Batch, count: int, dtype: torch.dtype | None = None) -> None:
+    def __init__(self, batch: Batch[None], count: int, dtype: torch.dtype | None = None) -> None:
         theta = batch.tensors.theta[0]
         self._count = count
         self._dtype = dtype or torch.promote_types(theta.dtype, torch.float32)
@@ -199,7 +205,7 @@ class _Scratch:
         self.eps = theta.new_full((), batch.options.eps, dtype=self._dtype)
 
     def like(self, piece: Tensor) -> list[Tensor]:
-        """The buffers in a piece's shape."""
+        """Return the buffers in a piece's shape."""
         if not self._views or self._views[0].shape != piece.shape:
             size = piece.numel()
             if not self._buffers or self._buffers[0].numel() < size:
@@ -209,8 +215,8 @@ class _Scratch:
         return self._views
 
 
-def _rows(batch: Batch, work: Work, eps: Tensor) -> Iterator[tuple[int, Piece]]:
-    """The tensors of a batch with their positions."""
+def _rows(batch: Batch[None], work: Work, eps: Tensor) -> Iterator[tuple[int, Piece]]:
+    """Yield the tensors of a batch with their positions."""
     theta = batch.tensors.theta
     g = batch.tensors.g or theta  # without gradients: never read
     rows = zip(theta, g, *work, *batch.bias_corrections(), strict=True)

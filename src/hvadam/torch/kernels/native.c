@@ -52,7 +52,9 @@ enum { ADAM = 1,      /* Adam's preconditioner */
        STILL = 8,     /* the learning rate is 0: no step */
        BOUNDED = 16,  /* project after the step */
        UNMOVED = 32,  /* nothing along v is pending */
-       SETTLED = 64 }; /* project after what was pending */
+       SETTLED = 64,  /* project after what was pending */
+       SWIFT = 128,   /* beta1 is below 1/2: m ends nearer to g than to what it was */
+       FAR = 256 };   /* and v nearer to m_hat */
 
 /* Sums of float squares to be trusted: whatever underflowed is far below 1e-7 of them. */
 #define IN_RANGE(x) ((x) >= 0x1p-100 && (x) <= FLT_MAX)

@@ -21,7 +21,8 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import increment_version
 
-from hvadam.torch.kernels.batch import Batch, Columns
+from hvadam.torch.kernels.batch import Batch, Columns, Options
+from hvadam.torch.parameters import refuse_lazy_views
 
 INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
 
@@ -34,107 +35,113 @@ ROW = np.dtype(
     + [(name, np.float64) for name in ("inv1", "inv2", "inv1_before", "weight", "along")]
 )
 GROUP = struct.Struct("11d4q")
+COLUMNS = ctypes.c_void_p * 10  # of tensors: the lists that a row is gathered from
 
 
 class Table(NamedTuple):
-    """The kernel's view of some tensors: those it takes, and those it leaves to others."""
+    """The addresses of tensors that the kernel takes, and which it leaves to others."""
 
     rows: np.ndarray
+    address: int  # of the rows
     taken: Sequence[int]
     rest: Sequence[int]
 
 
 def available() -> str | None:
-    """None, or why the kernel cannot run here and what would help."""
+    """Return None, or why the kernel cannot run here and what would help."""
     return _library().reason
 
 
 def instruction_set() -> str:
-    """The instruction set in use."""
+    """Return the instruction set in use."""
     return _library().instruction_set
 
 
 def describe(tensors: Columns, scopes: Sequence[int]) -> Table:
-    """Look at the tensors where they are now."""
+    """Return a table of the tensors where they are now."""
     library = _library()
     count = len(tensors.theta)
     rows = np.zeros(count, ROW)
-    rows["scope"] = scopes if scopes[0] != scopes[-1] else scopes[0]  # they never fall
+    if scopes[-1]:  # they never fall
+        rows["scope"] = scopes if scopes[0] != scopes[-1] else scopes[0]
     if tensors.index:
         rows["index"] = tensors.index
     lists = [list(x) if isinstance(x, tuple) else x for x in tensors[:10]]
-    columns = (ctypes.c_void_p * 10)(*(id(x) if x else None for x in lists))
-    complex_rows = ctypes.c_int64()
-    taken = library.describe(
-        *(count, columns, library.python, ctypes.byref(complex_rows), rows.ctypes.data)
-    )
+    columns = COLUMNS(*[id(x) if x else None for x in lists])
+    complex_rows, address = ctypes.c_int64(), rows.ctypes.data
+    taken = library.describe(*(count, columns, library.python, ctypes.byref(complex_rows), address))
     # A sign or a conjugation still to be done is what DLPack cannot show.
+    if any(map(Tensor.is_neg, tensors.theta)) or complex_rows.value:
+        refuse_lazy_views(tensors.theta)
     lazy: list[int] = []
     if any(map(Tensor.is_neg, tensors.g)):
         lazy += [i for i, g in enumerate(tensors.g) if g.is_neg()]
     if complex_rows.value:
         lazy += [i for i in np.flatnonzero(rows["fits"] == 2).tolist() if tensors.g[i].is_conj()]
     if taken == count and not lazy:
-        return Table(rows, range(count), ())
+        return Table(rows, address, range(count), ())
     rows["fits"][lazy] = 0
     fits = rows["fits"] != 0
-    return Table(rows[fits], np.flatnonzero(fits).tolist(), np.flatnonzero(~fits).tolist())
+    own = rows[fits]
+    taken, rest = (np.flatnonzero(x).tolist() for x in (fits, ~fits))
+    return Table(own, own.ctypes.data, taken, rest)
 
 
-def norm(batches: Sequence[Batch], total: Tensor) -> None:
+def norm(batches: Sequence[Batch[Table]], total: Tensor) -> None:
     """Add the squares of the gradients."""
-    own = torch.zeros((), dtype=torch.float64)
+    own = torch.zeros((), dtype=torch.float64, device="cpu")
     for batch in batches:
-        rows = batch.table.rows
+        rows, address, *_ = batch.own
         threads = torch.get_num_threads()
-        _check(_library().norm(len(rows), rows.ctypes.data, own.data_ptr(), threads))
+        _check(_library().norm(len(rows), address, own.data_ptr(), threads))
     total += own.to(total.device)
 
 
-def accumulate(batches: Sequence[Batch], dots: Tensor) -> None:
+def accumulate(batches: Sequence[Batch[Table]], dots: Tensor) -> None:
     """Count the step, update m and s, add the four dots of each scope."""
     _first(batches, dots, late=False)
 
 
-def apply(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
+def apply(batches: Sequence[Batch[Table]], mix: Tensor, gain: Tensor) -> None:
     """Move v to mix v + (1 - mix) m_hat and theta by both steps."""
     mix, gain = mix.cpu(), gain.cpu()
     for batch in batches:
-        rows = batch.table.rows
+        rows, address, *_ = batch.own
         _check(
             _library().second(
-                *(len(rows), rows.ctypes.data, _group(batch)),
+                *(len(rows), address, _group(batch.options)),
                 *(mix.data_ptr(), gain.data_ptr(), torch.get_num_threads()),
             )
         )
         increment_version(batch.tensors.theta)
 
 
-def sweep(batches: Sequence[Batch], dots: Tensor) -> None:
-    """The late step: do what is pending, then accumulate, then the adaptive step."""
+def sweep(batches: Sequence[Batch[Table]], dots: Tensor) -> None:
+    """Take the late step: do what is pending, accumulate, then the adaptive step."""
     _first(batches, dots, late=True)
     for batch in batches:
         increment_version(batch.tensors.theta)
 
 
-def defer(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
+def defer(batches: Sequence[Batch[Table]], mix: Tensor, gain: Tensor) -> None:
     """Leave v's move and the step along it to the next step."""
     mix, gain = mix.cpu(), gain.cpu()
     for batch in batches:
-        rows = batch.table.rows
+        rows, address, *_ = batch.own
         _library().defer(
-            *(len(rows), rows.ctypes.data, _group(batch)),
+            *(len(rows), address, _group(batch.options)),
             *(mix.data_ptr(), gain.data_ptr()),
         )
 
 
-def _first(batches: Sequence[Batch], dots: Tensor, late: bool) -> None:
+def _first(batches: Sequence[Batch[Table]], dots: Tensor, late: bool) -> None:
+    """Run the first pass of the exact or the late step."""
     own = dots if dots.device.type == "cpu" else torch.zeros_like(dots, device="cpu")
     for batch in batches:
-        rows = batch.table.rows
+        rows, address, *_ = batch.own
         _check(
             _library().first(
-                *(len(rows), rows.ctypes.data, _group(batch)),
+                *(len(rows), address, _group(batch.options)),
                 *(late, own.data_ptr(), torch.get_num_threads()),
             )
         )
@@ -142,22 +149,25 @@ def _first(batches: Sequence[Batch], dots: Tensor, late: bool) -> None:
         dots += own.to(dots.device)
 
 
-def _group(batch: Batch) -> bytes:
-    o = batch.options
-    low, high = batch.bounds or (0.0, 0.0)
+def _group(o: Options) -> bytes:
+    """Return the options as the struct that the passes read."""
+    low, high = o.bounds or (0.0, 0.0)
     return GROUP.pack(
         *(o.lr, o.beta1, o.beta2, o.eps, o.gamma, o.decay, o.coupled_decay, o.hidden_scale),
         *(low, high, -o.factor if o.maximize else o.factor),
-        *(o.adam, o.low is not None, batch.bounds is not None, o.seed),
+        *(o.adam, o.box(o.lr) is not None, o.bounds is not None, o.seed),
     )
 
 
 def _check(status: int) -> None:
+    """Raise the error that a status of the library stands for."""
     if status:
         raise MemoryError("HVAdam: the native kernel could not allocate its list of blocks.")
 
 
 class _Library(NamedTuple):
+    """The functions of the compiled library."""
+
     reason: str | None  # why there is none
     instruction_set: str = ""
     describe: Any = None
@@ -213,7 +223,7 @@ def _library() -> _Library:
 
 
 def _exchange_function(capsule: Any) -> int:
-    """The entry of DLPack's exchange table that describes a tensor without owning it."""
+    """Return the entry of DLPack's exchange table that describes a tensor unowned."""
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.argtypes, get_pointer.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
     address = get_pointer(capsule, b"dlpack_exchange_api")

@@ -166,14 +166,25 @@ INLINE void FOR(hash_block)(uint32_t first, uint32_t size, FOR(block_t) *b)
     for (uint32_t i = 0; i < size; i++) b->random[i] = mix(first + i);
 }
 
+INLINE void FOR(move_values)(int size, FOR(float8_t) inv1, const FOR(float_constants_t) *c,
+                             int flags, FOR(block_t) *b)
+{
+    const FOR(float_constants_t) own = *c;
+    for (int i = 0; i < size; i += 8) {
+        FOR(float8_t) m_hat = FOR(take)(b->m + i) * inv1;
+        FOR(put)(b->v + i, FOR(float_moved)(FOR(take)(b->v + i), m_hat, &own, flags));
+    }
+}
+
 /* Move v, and keep it. */
 static void FOR(move_block)(const row_t *row, int64_t at, int64_t n, uint32_t key,
                             FOR(float8_t) inv1, const FOR(float_constants_t) *c, FOR(block_t) *b)
 {
-    const FOR(float_constants_t) own = *c;
     const int size = FOR(padded_size)(n);
-    for (int i = 0; i < size; i += 8)
-        FOR(put)(b->v + i, FOR(float_moved)(FOR(take)(b->v + i), FOR(take)(b->m + i) * inv1, &own));
+    if (c->flags & FAR)
+        FOR(move_values)(size, inv1, c, FAR, b);
+    else
+        FOR(move_values)(size, inv1, c, 0, b);
     FOR(hash_block)(key + (uint32_t)at, (uint32_t)size, b);
     FOR(encode)(b->v, b->random, 1, n, row->v + at, &row->v_scales[at / STATE_BLOCK]);
 }

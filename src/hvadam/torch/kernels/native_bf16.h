@@ -110,13 +110,15 @@ INLINE void FOR(hash_part)(int64_t n, uint32_t first, FOR(sixteen_t) *part)
 
 /* Move v, and keep it. */
 INLINE void FOR(move_part)(int64_t n, const uint16_t *m, uint16_t *v,
-                           const FOR(float_constants_t) *c, const FOR(sixteen_t) *part)
+                           const FOR(float_constants_t) *c, int flags,
+                           const FOR(sixteen_t) *part)
 {
     for (int64_t i = 0; i < n; i += 16) {
         FOR(float8_t) m_[2], v_[2];
         FOR(load_bf16)(m + i, m_);
         FOR(load_bf16)(v + i, v_);
-        for (int k = 0; k < 2; k++) v_[k] = FOR(float_moved)(v_[k], m_[k] * c->inv1_before, c);
+        for (int k = 0; k < 2; k++)
+            v_[k] = FOR(float_moved)(v_[k], m_[k] * c->inv1_before, c, flags);
         FOR(keep_bf16)(v_, part[i / 16].random, 0, v + i);
     }
 }
@@ -175,7 +177,7 @@ INLINE void FOR(first_part)(int64_t n, float *theta, const float *g, uint16_t *m
     memcpy(own, sums, sizeof own);
     if (flags & LATE) {
         FOR(hash_part)(n, keys[0], part);
-        FOR(move_part)(n, m, v, &c, part);
+        FOR(move_part)(n, m, v, &c, flags, part);
     }
     FOR(hash_part)(n, keys[1], part);
     FOR(average_part)(n, theta, g, m, v, s, &c, flags, part);
@@ -240,7 +242,7 @@ INLINE void FOR(bf16_second_pair)(float *theta, const uint16_t *m, uint16_t *v, 
     FOR(load_bf16)(s, s_);
     for (int k = 0; k < 2; k++) {
         m_[k] *= c->inv1;
-        v_[k] = FOR(float_moved)(v_[k], m_[k], c);
+        v_[k] = FOR(float_moved)(v_[k], m_[k], c, flags);
     }
     FOR(bits8_t) random[2];
     FOR(hash_pair)(key, random);
@@ -278,7 +280,7 @@ static void FOR(bf16_second)(const row_t *row, const group_t *o, int64_t at, int
     const uint16_t *m = (const uint16_t *)row->m + at, *s = (const uint16_t *)row->s + at;
     uint16_t *v = (uint16_t *)row->v + at;
     const uint32_t key = key_of(row, o, 0, 1) + (uint32_t)at;
-    if (!(c->flags & (STILL | BOUNDED)))
+    if (!(c->flags & (STILL | BOUNDED | FAR)))
         FOR(bf16_second_loop)(n, theta, m, v, s, key, *c, 0);
     else
         FOR(bf16_second_loop)(n, theta, m, v, s, key, *c, c->flags);

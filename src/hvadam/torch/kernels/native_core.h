@@ -12,8 +12,8 @@ typedef REAL NAME(vector_t) __attribute__((vector_size(32)));
  * which no store can change. */
 typedef struct {
     NAME(vector_t) one_beta1, beta2, one_beta2, eps, gamma, factor, coupled_decay, inv1, root_inv2;
-    NAME(vector_t) minus_lr, keep, inv1_before;
-    NAME(vector_t) weight, minus_along; /* v's move and the step along it */
+    NAME(vector_t) minus_lr, keep, inv1_before, beta1;
+    NAME(vector_t) weight, mix, minus_along; /* v's move and the step along it */
     REAL low, high;
     int flags;
 } NAME(constants_t);
@@ -24,6 +24,7 @@ INLINE NAME(constants_t) NAME(constants)(const row_t *row, const group_t *o, dou
                                          double along, int late)
 {
     const int unmoved = late && along == 0; /* what does not move is not projected */
+    const int swift = o->beta1 < 0.5, far = swift && fabs(weight) >= 0.5;
     return (NAME(constants_t)){
         .one_beta1 = NAME(all)(1.0 - o->beta1),
         .beta2 = NAME(all)(o->beta2),
@@ -37,13 +38,16 @@ INLINE NAME(constants_t) NAME(constants)(const row_t *row, const group_t *o, dou
         .minus_lr = NAME(all)(-o->lr),
         .keep = NAME(all)(1.0 - o->lr * o->decay),
         .inv1_before = NAME(all)(row->inv1_before),
+        .beta1 = NAME(all)(o->beta1),
         .weight = NAME(all)(weight),
+        .mix = NAME(all)(1.0 - weight),
         .minus_along = NAME(all)(-along),
         .low = (REAL)o->low,
         .high = (REAL)o->high,
         .flags = (o->adam ? ADAM : 0) | (o->coupled_decay != 0 ? COUPLED : 0) |
                  (late ? LATE : 0) | (o->lr == 0 ? STILL : 0) | (o->bounded ? BOUNDED : 0) |
-                 (unmoved ? UNMOVED : 0) | (late && o->has_bounds && !unmoved ? SETTLED : 0),
+                 (unmoved ? UNMOVED : 0) | (late && o->has_bounds && !unmoved ? SETTLED : 0) |
+                 (swift ? SWIFT : 0) | (far ? FAR : 0),
     };
 }
 
@@ -70,11 +74,12 @@ INLINE NAME(vector_t) NAME(clamp)(NAME(vector_t) x, REAL low, REAL high)
     return x;
 }
 
-/* v += weight (m_hat - v). */
+/* v += weight (m_hat - v). Where m may leap, from a number that it leaves far behind, what is added
+ * to is the end that is nearer: beside the other one all digits would be lost. */
 INLINE NAME(vector_t) NAME(moved)(NAME(vector_t) v, NAME(vector_t) m_hat,
-                                  const NAME(constants_t) *c)
+                                  const NAME(constants_t) *c, int flags)
 {
-    return FMA(c->weight, m_hat - v, v);
+    return flags & FAR ? FMA(c->mix, v - m_hat, m_hat) : FMA(c->weight, m_hat - v, v);
 }
 
 /* What is pending: v has moved already; the step along it, and the projection. */
@@ -92,7 +97,7 @@ INLINE void NAME(average)(NAME(vector_t) x, NAME(vector_t) theta, NAME(vector_t)
 {
     x *= c->factor;
     if (flags & COUPLED) x = FMA(c->coupled_decay, theta, x);
-    *m = FMA(c->one_beta1, x - *m, *m);
+    *m = flags & SWIFT ? FMA(c->beta1, *m - x, x) : FMA(c->one_beta1, x - *m, *m);
     if (flags & ADAM) {
         *s = FMA(c->one_beta2 * x, x, c->beta2 * *s);
     } else {
@@ -142,7 +147,7 @@ INLINE void NAME(first_vector)(REAL *theta, const REAL *g, REAL *m, REAL *v, REA
     memcpy(&s_, s, sizeof s_);
     if (flags & (COUPLED | LATE)) memcpy(&theta_, theta, sizeof theta_);
     if (flags & LATE) {
-        v_ = NAME(moved)(v_, m_ * c->inv1_before, c);
+        v_ = NAME(moved)(v_, m_ * c->inv1_before, c, flags);
         memcpy(v, &v_, sizeof v_);
         theta_ = NAME(settled)(theta_, v_, c, flags);
     }
@@ -206,7 +211,7 @@ INLINE void NAME(second_vector)(REAL *theta, const REAL *m, REAL *v, const REAL 
     memcpy(&v_, v, sizeof v_);
     memcpy(&s_, s, sizeof s_);
     m_ *= c->inv1;
-    v_ = NAME(moved)(v_, m_, c);
+    v_ = NAME(moved)(v_, m_, c, flags);
     theta_ = NAME(exact)(theta_, m_, v_, ROOT(s_), c, flags);
     memcpy(v, &v_, sizeof v_);
     memcpy(theta, &theta_, sizeof theta_);
@@ -236,7 +241,7 @@ INLINE void NAME(second_loop)(int64_t n, REAL *theta, const REAL *m, REAL *v, co
 static void NAME(second_pass)(int64_t n, REAL *theta, const REAL *m, REAL *v, const REAL *s,
                               const NAME(constants_t) *c)
 {
-    if (!(c->flags & (STILL | BOUNDED)))
+    if (!(c->flags & (STILL | BOUNDED | FAR)))
         NAME(second_loop)(n, theta, m, v, s, *c, 0);
     else
         NAME(second_loop)(n, theta, m, v, s, *c, c->flags);

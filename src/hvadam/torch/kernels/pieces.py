@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hvadam.torch.kernels import storage
+from hvadam.torch import storage
 from hvadam.torch.kernels.batch import Batch, Columns
 
 CACHED = 1 << 17  # elements: enough to hide the cost of a call, few enough for a CPU's cache
@@ -21,12 +21,12 @@ LAUNCHED = 1 << 22  # elsewhere: enough to hide the launch of a kernel, in at mo
 
 
 def size(device: torch.device) -> int:
-    """How many elements a kernel should have in hand at once."""
+    """Return how many elements a kernel should have in hand at once."""
     return CACHED if device.type == "cpu" else LAUNCHED
 
 
-def parts(batch: Batch) -> Iterator[Batch]:
-    """A batch in parts of that many elements: several tensors, or a piece of a larger one.
+def parts(batch: Batch[None]) -> Iterator[Batch[None]]:
+    """Yield a batch in parts of that size: several tensors, or a piece of a larger one.
 
     Pieces are vectors over the memory of their tensors. ``torch.compile`` sees the whole: it fuses,
     and would only have more to trace.
@@ -40,20 +40,21 @@ def parts(batch: Batch) -> Iterator[Batch]:
     filled = 0
     for i, theta in enumerate(tensors.theta):
         if theta.numel() > limit:
-            whole = _taken(batch, bias, [i])
+            whole = _take(batch, bias, [i])
             for piece in _cut(whole.tensors, limit):
                 yield whole._replace(tensors=piece)
             continue
         if rows and filled + theta.numel() > limit:
-            yield _taken(batch, bias, rows)
+            yield _take(batch, bias, rows)
             rows, filled = [], 0
         rows.append(i)
         filled += theta.numel()
     if rows:
-        yield _taken(batch, bias, rows)
+        yield _take(batch, bias, rows)
 
 
-def _taken(batch: Batch, bias: tuple[list[Any], list[Any]], rows: list[int]) -> Batch:
+def _take(batch: Batch[None], bias: tuple[list[Any], list[Any]], rows: list[int]) -> Batch[None]:
+    """Return some rows of a batch, their bias corrections known."""
     bias1, bias2 = ([column[i] for i in rows] for column in bias)
     return batch._replace(
         tensors=batch.tensors.take(rows),
@@ -63,16 +64,16 @@ def _taken(batch: Batch, bias: tuple[list[Any], list[Any]], rows: list[int]) -> 
 
 
 def _cut(one: Columns, limit: int) -> Iterator[Columns]:
-    """Pieces of one tensor; all of it if what is kept of it does not share one dense layout."""
+    """Return pieces of one tensor; all of it if its columns do not share one dense layout."""
     vectors = _flat([column[0] for column in one[:5] if column])
     if vectors is None:
         return iter([one])
     flat = iter(vectors)
     scales = (one.m_scales, one.v_scales, one.s_scales)
     columns: list[Iterable[Any]] = [
-        *(_listed(next(flat), limit) if column else repeat(column) for column in one[:5]),
+        *(_column_pieces(next(flat), limit) if column else repeat(column) for column in one[:5]),
         repeat(one.step),
-        *(_listed(x[0], limit // storage.BLOCK) if x else repeat(x) for x in scales),
+        *(_column_pieces(x[0], limit // storage.BLOCK) if x else repeat(x) for x in scales),
         repeat(one.pending),
         repeat(one.index),
         ([begin] for begin in range(0, one.theta[0].numel(), limit)),
@@ -80,13 +81,13 @@ def _cut(one: Columns, limit: int) -> Iterator[Columns]:
     return map(Columns._make, zip(*columns, strict=False))
 
 
-def _listed(x: Tensor, size: int) -> Iterator[list[Tensor]]:
-    """Pieces of a vector, each as the list that a column is."""
+def _column_pieces(x: Tensor, size: int) -> Iterator[list[Tensor]]:
+    """Return pieces of a vector, each as the list that a column is."""
     return ([piece] for piece in x.split(size))
 
 
 def _flat(tensors: list[Tensor]) -> list[Tensor] | None:
-    """The tensors as vectors over their memory, or None if they do not share one dense layout."""
+    """Return tensors as vectors over memory, or None if they do not share one dense layout."""
     first = tensors[0]
     strides = first.stride()
     if any(x.stride() != strides for x in tensors[1:]):

@@ -24,13 +24,11 @@ from torch.autograd.graph import increment_version
 
 from hvadam.torch.kernels import triton_table
 from hvadam.torch.kernels.batch import Batch, Columns
-from hvadam.torch.kernels.triton_table import Plan, plans
-
-Shared = triton_table.Shared
+from hvadam.torch.kernels.triton_table import Plan, Shared, plans
 
 
 def available() -> str | None:
-    """None, or why the kernel cannot run here and what would help."""
+    """Return None, or why the kernel cannot run here and what would help."""
     if not _is_installed():
         return "triton is not installed. Install hvadam[triton]."
     if not is_interpreted() and not torch.cuda.is_available():
@@ -39,16 +37,16 @@ def available() -> str | None:
 
 
 def is_interpreted() -> bool:
-    """Whether a GPU is emulated: then the kernel takes tensors on the CPU, and no others."""
+    """Return whether a GPU is emulated: then the kernel takes tensors on the CPU only."""
     return os.environ.get("TRITON_INTERPRET", "").lower() in ("1", "true", "on", "yes", "y")
 
 
 def split(tensors: Columns) -> tuple[list[list[int]], list[int]]:
-    """The rows that the kernel takes, by device, and the rest, which it leaves to others."""
+    """Return the rows that the kernel takes, by device, and the rest, which it leaves to others."""
     return triton_table.split(tensors, "cpu" if is_interpreted() else "cuda")
 
 
-def norm(batches: Sequence[Batch], total: Tensor) -> None:
+def norm(batches: Sequence[Batch[Shared]], total: Tensor) -> None:
     """Add the squares of the gradients."""
     for plan in plans(batches):
         partial = plan.work.new_empty(plan.layout.count)
@@ -58,25 +56,25 @@ def norm(batches: Sequence[Batch], total: Tensor) -> None:
         total += partial.sum().to(total.device)
 
 
-def accumulate(batches: Sequence[Batch], dots: Tensor) -> None:
+def accumulate(batches: Sequence[Batch[Shared]], dots: Tensor) -> None:
     """Count the step, update m and s, add the four dots of each scope."""
     _first(batches, dots, late=False)
 
 
-def apply(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
+def apply(batches: Sequence[Batch[Shared]], mix: Tensor, gain: Tensor) -> None:
     """Move v to mix v + (1 - mix) m_hat and theta by both steps."""
     for plan in plans(batches):
         _second(plan, mix.to(plan.device), gain.to(plan.device), pending_only=False)
     _mark_written(batches, "theta", "v", "v_scales")
 
 
-def sweep(batches: Sequence[Batch], dots: Tensor) -> None:
-    """The late step: do what is pending, then accumulate, then the adaptive step."""
+def sweep(batches: Sequence[Batch[Shared]], dots: Tensor) -> None:
+    """Take the late step: do what is pending, accumulate, then the adaptive step."""
     _first(batches, dots, late=True)
     _mark_written(batches, "theta", "v", "v_scales")
 
 
-def settle(batches: Sequence[Batch]) -> None:
+def settle(batches: Sequence[Batch[Shared]]) -> None:
     """Do what is pending: v's move and the step along it, then the projection."""
     for plan in plans(batches):
         _prepare(plan, advance=False, late=True)
@@ -85,14 +83,15 @@ def settle(batches: Sequence[Batch]) -> None:
     _mark_written(batches, "theta", "v", "v_scales", "pending")
 
 
-def defer(batches: Sequence[Batch], mix: Tensor, gain: Tensor) -> None:
+def defer(batches: Sequence[Batch[Shared]], mix: Tensor, gain: Tensor) -> None:
     """Leave v's move and the step along it to the next step."""
     for plan in plans(batches):
         _defer(plan, mix.to(plan.device), gain.to(plan.device), settled=False)
     _mark_written(batches, "pending")
 
 
-def _first(batches: Sequence[Batch], dots: Tensor, late: bool) -> None:
+def _first(batches: Sequence[Batch[Shared]], dots: Tensor, late: bool) -> None:
+    """Launch the first pass of the exact or the late step."""
     for plan in plans(batches):
         plan.scale_gradients(batches[0].options.factor)  # the step's: all have the same
         _prepare(plan, advance=True, late=late)
@@ -118,6 +117,7 @@ def _first(batches: Sequence[Batch], dots: Tensor, late: bool) -> None:
 
 
 def _second(plan: Plan, mix: Tensor, gain: Tensor, pending_only: bool) -> None:
+    """Launch the second pass, or only what is pending of it."""
     for kind, chunks in plan.launches():
         _launch(
             *("second", len(chunks), plan.table, plan.options, plan.work, chunks, mix, gain),
@@ -130,42 +130,48 @@ def _second(plan: Plan, mix: Tensor, gain: Tensor, pending_only: bool) -> None:
 
 
 def _prepare(plan: Plan, advance: bool, late: bool) -> None:
+    """Launch what counts the steps and works out what follows from the counts."""
     count = len(plan.table)
     arguments = (plan.table, plan.options, plan.work, count)
     _launch("prepare", _programs(count), *arguments, ADVANCE=advance, LATE=late)
 
 
 def _defer(plan: Plan, mix: Tensor, gain: Tensor, settled: bool) -> None:
+    """Launch what notes as pending a move, or nothing once it is settled."""
     count = len(plan.table)
     arguments = (plan.table, plan.options, mix, gain, count)
     _launch("defer", _programs(count), *arguments, SETTLED=settled)
 
 
 def _launch(name: str, programs: int, *arguments: Any, **constants: Any) -> None:
+    """Launch a pass by name, with so many programs."""
     # A fused multiply-add rounds once where the interpreter, which proved the passes, rounds twice.
     getattr(_passes(), name)[(programs,)](*arguments, **constants, enable_fp_fusion=False)
 
 
 def _programs(rows: int) -> int:
+    """Return how many programs a small launch over the rows takes."""
     return -(-rows // _passes().LANES.value)
 
 
 def _type(dtype: torch.dtype) -> Any:
+    """Return Triton's name of a dtype."""
     return getattr(_passes().tl, str(dtype).removeprefix("torch."))
 
 
-def _mark_written(batches: Sequence[Batch], *columns: str) -> None:
-    """Tell autograd, which does not see writes through addresses."""
+def _mark_written(batches: Sequence[Batch[Shared]], *columns: str) -> None:
+    """Tell autograd of writes, which it does not see through addresses."""
     for batch in batches:
         for column in columns:
             increment_version(getattr(batch.tensors, column))
 
 
 def _passes() -> Any:
-    """The passes. Loading triton takes a second, and nobody does before a step asks for it."""
+    """Return the module of the passes, loaded on first use: loading triton takes a second."""
     return import_module("hvadam.torch.kernels.triton_passes")
 
 
 @cache
 def _is_installed() -> bool:
+    """Return whether triton is installed."""
     return find_spec("triton") is not None

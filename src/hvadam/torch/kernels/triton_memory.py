@@ -14,7 +14,8 @@ from there. Low-bit state is rounded as in ``storage.py``, to the same bits.
 import triton
 import triton.language as tl
 
-from hvadam.torch.kernels import storage, triton_table
+from hvadam.torch import storage
+from hvadam.torch.kernels import triton_table
 
 BLOCK = tl.constexpr(storage.BLOCK)
 ROWS = tl.constexpr(4)
@@ -34,7 +35,7 @@ FULL, BFLOAT16 = tl.constexpr(triton_table.FULL), tl.constexpr(triton_table.BFLO
 
 @triton.jit
 def own_chunk(table, chunks):
-    """This program's tensor, which part of it, and the place of the result."""
+    """Return this program's tensor, which part of it to take, and the place of the result."""
     cell = chunks + tl.program_id(0).to(tl.int64) * 3
     row = tl.load(cell)
     begin = tl.load(cell + 1) * CHUNK
@@ -44,13 +45,13 @@ def own_chunk(table, chunks):
 
 @triton.jit
 def lanes():
-    """The elements of a tile."""
+    """Return the places of the elements of a tile."""
     return tl.arange(0, ROWS)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
 
 
 @triton.jit
 def inside(lane, left, ALIGNED: tl.constexpr):
-    """Which of them there are, when so many are left."""
+    """Return which elements of a tile there are, when so many are left."""
     left = tl.minimum(left, TILE).to(tl.int32)
     if ALIGNED:
         left = tl.multiple_of(left, ALIGNMENT)
@@ -68,7 +69,7 @@ def read(
     REAL: tl.constexpr,
     ALIGNED: tl.constexpr,
 ):
-    """theta, g, or state that is kept in full; 0 outside."""
+    """Read theta, g, or state that is kept in full; 0 outside."""
     if TYPE == tl.bfloat16:
         raw = tl.load(_pointer(at, COLUMN, start, lane, tl.uint16, ALIGNED), mask, 0)
         x = (raw.to(tl.uint32) << 16).to(tl.float32, bitcast=True).to(REAL)
@@ -103,7 +104,7 @@ def kept_state(
     REAL: tl.constexpr,
     ALIGNED: tl.constexpr,
 ):
-    """m, v or s."""
+    """Read m, v or s as it is kept."""
     if KEPT == FULL:
         x = read(at, COLUMN, start, lane, mask, REAL, REAL, ALIGNED)
     elif KEPT == BFLOAT16:
@@ -153,6 +154,7 @@ def keep(
 
 @triton.jit
 def _keep_bfloat16(x, bits, at, COLUMN: tl.constexpr, start, lane, mask, ALIGNED: tl.constexpr):
+    """Keep state as bfloat16, rounded by random bits, and return what is kept."""
     raw = x.to(tl.uint32, bitcast=True)
     magnitude = raw & 0x7FFFFFFF
     rounded = (raw.to(tl.int64) + bits).to(tl.uint32) & 0xFFFF0000
@@ -165,6 +167,7 @@ def _keep_bfloat16(x, bits, at, COLUMN: tl.constexpr, start, lane, mask, ALIGNED
 
 @triton.jit
 def _keep_int8(x, bits, at, COLUMN: tl.constexpr, start, lane, mask, ALIGNED: tl.constexpr):
+    """Keep state in 8 bits with a scale per block, and return what is kept."""
     magnitude = x
     if COLUMN == S:
         magnitude = tl.sqrt_rn(x)
@@ -194,7 +197,7 @@ def _keep_int8(x, bits, at, COLUMN: tl.constexpr, start, lane, mask, ALIGNED: tl
 
 @triton.jit
 def _scales(at, COLUMN: tl.constexpr, start):
-    """Where the scales of a tile's blocks lie, and which blocks there are."""
+    """Return where the scales of a tile's blocks lie, and which blocks there are."""
     block = tl.arange(0, ROWS)[:, None]
     base = tl.load(at + COLUMN + SCALES).to(tl.pointer_type(tl.float32))
     return base + start // BLOCK + block, start + block * BLOCK < tl.load(at + SIZE)
@@ -202,7 +205,7 @@ def _scales(at, COLUMN: tl.constexpr, start):
 
 @triton.jit
 def _pointer(at, COLUMN: tl.constexpr, start, lane, TYPE: tl.constexpr, ALIGNED: tl.constexpr):
-    """The elements of a tile, in the array whose address the table has in a column."""
+    """Return pointers to a tile's elements, in the array that a column of the table names."""
     pointer = tl.load(at + COLUMN).to(tl.pointer_type(TYPE))
     if ALIGNED:
         pointer = tl.multiple_of(pointer, ALIGNMENT)
@@ -214,13 +217,13 @@ def _pointer(at, COLUMN: tl.constexpr, start, lane, TYPE: tl.constexpr, ALIGNED:
 
 @triton.jit
 def _bits(key, start, lane):
-    """32 for each element of a tile."""
+    """Return 32 random bits for each element of a tile."""
     return mixed(key.to(tl.int64) + start + lane).to(tl.uint32)
 
 
 @triton.jit
 def mixed(x):
-    """`storage._mix`. In 64 bits, since Triton may check sums and products in fewer."""
+    """Return `storage._mix` of 32 bits, in 64: Triton may check sums and products in fewer."""
     x = x & 0xFFFFFFFF
     x = ((x ^ (x >> 16)) * 0x7FEB352D) & 0xFFFFFFFF
     x = ((x ^ (x >> 15)) * 0x846CA68B) & 0xFFFFFFFF

@@ -92,7 +92,7 @@ def prepare(table, options, work, count, ADVANCE: tl.constexpr, LATE: tl.constex
 
 @triton.jit
 def squares(table, chunks, partial, G_TYPE: tl.constexpr, ALIGNED: tl.constexpr):
-    """The sum of squares of each chunk's gradients."""
+    """Sum the squares of each chunk's gradients."""
     row, begin, end, slot = own_chunk(table, chunks)
     lane = lanes()
     total = tl.full([ROWS, BLOCK], 0, tl.float64)
@@ -120,7 +120,7 @@ def first(
     LATE: tl.constexpr,
     ALIGNED: tl.constexpr,
 ):
-    """m and s from g, and the dots of each chunk.
+    """Update m and s from g, and sum the dots of each chunk.
 
     The late step does before what is pending, and takes the adaptive step after.
     """
@@ -218,7 +218,7 @@ def second(
     PENDING_ONLY: tl.constexpr,
     ALIGNED: tl.constexpr,
 ):
-    """v and theta, with one mix and one gain per scope; or only what is pending."""
+    """Move v and theta, with one mix and one gain per scope; or do only what is pending."""
     row, begin, end, _slot = own_chunk(table, chunks)
     at = table + row * COLUMNS
     w = work + row * WORK
@@ -273,7 +273,7 @@ def defer(table, options, mix, gain, count, SETTLED: tl.constexpr):
 
 @triton.jit
 def _toward(x, y, weight):
-    """x + weight (y - x) as torch's lerp computes it, exact at both ends."""
+    """Return x + weight (y - x) as torch's lerp computes it, exact at both ends."""
     near = x + weight * (y - x)
     far = y - (y - x) * (1.0 - weight)
     return tl.where(tl.abs(weight) < 0.5, near, far)
@@ -281,7 +281,7 @@ def _toward(x, y, weight):
 
 @triton.jit
 def _adaptive_step(theta, m_hat, s, w, o, REAL: tl.constexpr):
-    """Decay and the adaptive step; at rate 0 theta is left alone, whatever they are."""
+    """Return theta after decay and the adaptive step; at rate 0 theta is left alone."""
     lr = tl.load(o + LR)
     shrink = (1.0 - lr * tl.load(o + DECAY)).to(REAL)
     root = _root(_quotient(s, tl.load(w + BIAS2).to(REAL)))
@@ -291,14 +291,14 @@ def _adaptive_step(theta, m_hat, s, w, o, REAL: tl.constexpr):
 
 @triton.jit
 def _step_along(theta, v, along, o, REAL: tl.constexpr):
-    """The pending step along v, and the projection."""
+    """Return theta after the pending step along v and the projection."""
     moved = _projected(theta - along.to(REAL) * v, along, o, REAL)
     return tl.where(along == 0, theta, moved)
 
 
 @triton.jit
 def _projected(theta, rate, o, REAL: tl.constexpr):
-    """theta in its box; NaN passes. A step at rate 0 moves nothing, so it does not project."""
+    """Return theta in its box; NaN passes, and a step at rate 0 does not project."""
     low, high = tl.load(o + LOW).to(REAL), tl.load(o + HIGH).to(REAL)
     moved = tl.where(theta < low, low, theta)
     moved = tl.where(moved > high, high, moved)
@@ -310,7 +310,7 @@ def _projected(theta, rate, o, REAL: tl.constexpr):
 
 @triton.jit
 def _bias(one_beta, t):
-    """1 - beta**t in double, by squaring. Built from 1 - beta, so that nothing cancels."""
+    """Return 1 - beta**t in double, by squaring: out of 1 - beta, so that nothing cancels."""
     count = tl.minimum(tl.maximum(t, 1.0), 1073741824.0).to(tl.int32)  # 0: nothing to correct yet
     power = one_beta  # 1 - beta**(2**i)
     bias = one_beta * 0.0
@@ -323,12 +323,13 @@ def _bias(one_beta, t):
 
 @triton.jit
 def _key(key, t, STREAM: tl.constexpr):
-    """The key of the random bits of a step, as a double, which holds 32 bits exactly."""
+    """Return the key of a step's random bits, as a double, which holds 32 bits exactly."""
     return mixed(mixed(key) + 2 * t.to(tl.int64) + STREAM).to(tl.float64)
 
 
 @triton.jit
 def _quotient(x, y):
+    """Return x / y, rounded as IEEE says."""
     if x.dtype == tl.float64:
         result = x / y
     else:
@@ -338,6 +339,7 @@ def _quotient(x, y):
 
 @triton.jit
 def _root(x):
+    """Return the square root of x, rounded as IEEE says."""
     if x.dtype == tl.float64:
         result = tl.sqrt(x)
     else:
@@ -347,5 +349,6 @@ def _root(x):
 
 @triton.jit
 def _total(x):
+    """Return the sum of all elements."""
     # Not tl.sum: it is interpreted only if the interpreter was asked for before triton was loaded.
     return tl.reduce(tl.reduce(x, 1, tl.standard._sum_combine), 0, tl.standard._sum_combine)

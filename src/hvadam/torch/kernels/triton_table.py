@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hvadam.torch.kernels import storage
+from hvadam.torch import storage
 from hvadam.torch.kernels.batch import Batch, Columns
 
 CHUNK = 16 * storage.BLOCK  # elements
@@ -47,7 +47,7 @@ _captured: list[Tensor] = []
 
 
 class Kind(NamedTuple):
-    """What a launch is compiled for."""
+    """A kind of tensor, for which a launch is compiled."""
 
     theta: torch.dtype
     g: torch.dtype
@@ -59,7 +59,7 @@ class Kind(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """How tensors are cut into chunks."""
+    """A cut of tensors into chunks."""
 
     count: int
     chunks: list[Tensor]  # of each kind: (row, number within the tensor, place among the dots)
@@ -67,7 +67,7 @@ class Layout(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The tensors of one device."""
+    """The tensors of one device as the launches take them."""
 
     device: torch.device
     table: Tensor
@@ -77,7 +77,7 @@ class Plan(NamedTuple):
     kinds: list[Kind]
 
     def launches(self) -> Iterator[tuple[Kind, Tensor]]:
-        """The chunks of each kind; where all tensors are empty there are none."""
+        """Yield the chunks of each kind; where all tensors are empty there are none."""
         pairs = zip(self.kinds, self.layout.chunks, strict=True)
         return ((kind, chunks) for kind, chunks in pairs if len(chunks))
 
@@ -88,13 +88,13 @@ class Plan(NamedTuple):
 
 
 class Shared:
-    """What the passes of a step share; its first batch keeps it for all of them."""
+    """The plans that the passes of a step share; its first batch keeps them for all."""
 
     plans: list[Plan] | None = None
 
 
 def split(tensors: Columns, device_type: str) -> tuple[list[list[int]], list[int]]:
-    """The rows that the kernel takes, by device, and the rest, which it leaves to others."""
+    """Return the rows that the kernel takes, by device, and the rest, which it leaves to others."""
     taken: dict[torch.device, list[int]] = {}
     rest: list[int] = []
     columns = {name: getattr(tensors, name) for name in ADDRESSES if getattr(tensors, name)}
@@ -110,11 +110,11 @@ def split(tensors: Columns, device_type: str) -> tuple[list[list[int]], list[int
     return list(taken.values()), rest
 
 
-def plans(batches: Sequence[Batch]) -> Iterator[Plan]:
-    """The plan of each device, which is the current one meanwhile."""
-    shared = batches[0].table
+def plans(batches: Sequence[Batch[Shared]]) -> Iterator[Plan]:
+    """Yield the plan of each device, which is the current one meanwhile."""
+    shared = batches[0].own
     if shared.plans is None:
-        devices: dict[torch.device, list[Batch]] = {}
+        devices: dict[torch.device, list[Batch[Shared]]] = {}
         for batch in batches:
             devices.setdefault(batch.tensors.theta[0].device, []).append(batch)
         shared.plans = []
@@ -127,7 +127,7 @@ def plans(batches: Sequence[Batch]) -> Iterator[Plan]:
 
 
 def _types_fit(names: Sequence[str], types: Sequence[tuple[Any, ...]], device_type: str) -> bool:
-    """Whether the passes can read a row whose tensors have these types."""
+    """Return whether the passes can read a row whose tensors have these types."""
     dtypes = {name: dtype for name, (_, dtype, _, _) in zip(names, types, strict=True)}
     theta, m = dtypes["theta"], dtypes["m"]
     kept = KEPT.get((m, dtypes["s"]))
@@ -153,7 +153,7 @@ def _types_fit(names: Sequence[str], types: Sequence[tuple[Any, ...]], device_ty
 
 
 def _fits(row: Sequence[Tensor], count: int) -> bool:
-    """Whether a row's arrays, which are the first of it, share one dense layout."""
+    """Return whether a row's arrays, which are the first of it, share one dense layout."""
     theta = row[0]
     shape, size = theta.shape, theta.numel()
     arrays, vectors = row[:count], row[count:]
@@ -169,7 +169,7 @@ def _fits(row: Sequence[Tensor], count: int) -> bool:
 
 
 def _share_strides(tensors: Sequence[Tensor]) -> bool:
-    """Whether tensors of one shape fill their memory without gaps, all in the same order."""
+    """Return whether tensors of a shape fill memory without gaps, all in the same order."""
     first = tensors[0]
     strides, *others = (
         [step for step, size in zip(x.stride(), x.shape, strict=True) if size != 1] for x in tensors
@@ -178,7 +178,8 @@ def _share_strides(tensors: Sequence[Tensor]) -> bool:
     return all(x == strides for x in others) and first.permute(order).is_contiguous()
 
 
-def _plan(device: torch.device, batches: Sequence[Batch]) -> Plan:
+def _plan(device: torch.device, batches: Sequence[Batch[Shared]]) -> Plan:
+    """Return the plan of a device's batches, its tables sent."""
     rows = np.concatenate([_rows(batch, group) for group, batch in enumerate(batches)])
     addresses = np.stack([rows[name] for name in ("theta", "g", "m", "v", "s")])
     aligned = (addresses % ALIGNMENT == 0).all(0) & (rows["size"] % ALIGNMENT == 0)
@@ -210,7 +211,8 @@ def _plan(device: torch.device, batches: Sequence[Batch]) -> Plan:
     return plan
 
 
-def _rows(batch: Batch, group: int) -> np.ndarray:
+def _rows(batch: Batch[Shared], group: int) -> np.ndarray:
+    """Return the rows of a batch as numbers."""
     tensors = batch.tensors
     rows = np.zeros(len(tensors.theta), [(name, np.int64) for name in COLUMNS])
     for name in ADDRESSES:
@@ -225,8 +227,8 @@ def _rows(batch: Batch, group: int) -> np.ndarray:
     return rows
 
 
-def _types(batches: Sequence[Batch]) -> Iterator[tuple[Any, ...]]:
-    """The kind of each row but for its alignment."""
+def _types(batches: Sequence[Batch[Shared]]) -> Iterator[tuple[Any, ...]]:
+    """Yield the kind of each row but for its alignment."""
     for batch in batches:
         x, o = batch.tensors, batch.options
         for theta, g, m, s in zip(x.theta, x.g or x.theta, x.m, x.s, strict=True):
@@ -235,10 +237,11 @@ def _types(batches: Sequence[Batch]) -> Iterator[tuple[Any, ...]]:
             yield theta.dtype, g.dtype, real, kept, o.adam, o.coupled_decay != 0
 
 
-def _group(batch: Batch) -> tuple[float, ...]:
+def _group(batch: Batch[Shared]) -> tuple[float, ...]:
+    """Return the options of a batch as the passes read them."""
     o = batch.options
     lr = 0.0 if isinstance(o.lr, Tensor) else o.lr  # set on the device
-    low, high = batch.bounds or (-math.inf, math.inf)
+    low, high = o.bounds or (-math.inf, math.inf)
     return (
         *(lr, 1.0 - o.beta1, o.beta2, 1.0 - o.beta2, o.eps),
         *(o.gamma, o.decay, o.coupled_decay, o.hidden_scale),
@@ -248,11 +251,12 @@ def _group(batch: Batch) -> tuple[float, ...]:
 
 @lru_cache(maxsize=32)
 def _layout(device: torch.device, stream: int, geometry: bytes) -> Layout:
-    """The layout for tensors of these sizes, scopes and kinds; sent once, and in stream order."""
+    """Return the layout for tensors of these sizes, scopes and kinds, sent once per stream."""
     return _cut(device, np.frombuffer(geometry, np.int64).reshape(3, -1))
 
 
 def _cut(device: torch.device, geometry: np.ndarray) -> Layout:
+    """Return the layout for tensors of these sizes, scopes and kinds, sent anew."""
     sizes, scopes, kinds = geometry
     chunks = -(-sizes // CHUNK)
     row = np.repeat(np.arange(len(sizes)), chunks)
@@ -269,7 +273,7 @@ def _cut(device: torch.device, geometry: np.ndarray) -> Layout:
 
 
 def _send(values: np.ndarray, device: torch.device) -> Tensor:
-    """To the device, in one transfer that nobody waits for."""
+    """Send numbers to the device, in one transfer that nobody waits for."""
     host = torch.from_numpy(values)
     if device.type == "cpu":
         return host
@@ -280,13 +284,15 @@ def _send(values: np.ndarray, device: torch.device) -> Tensor:
 
 
 def _current(device: torch.device) -> AbstractContextManager[Any]:
-    """Launches go to the current device; the interpreter's arithmetic is NumPy's, which warns."""
+    """Make a device current, for launches; the interpreter's arithmetic is NumPy's, which warns."""
     return torch.cuda.device(device) if device.type == "cuda" else np.errstate(all="ignore")
 
 
 def _stream(device: torch.device) -> int:
+    """Return the handle of a device's current stream."""
     return torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else 0
 
 
 def _is_capturing(device: torch.device) -> bool:
+    """Return whether a device's current stream is being captured into a graph."""
     return device.type == "cuda" and torch.cuda.is_current_stream_capturing()

@@ -1,0 +1,1 @@
+"""Records grouped, and the statistics of groups."""

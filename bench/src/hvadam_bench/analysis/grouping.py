@@ -1,0 +1,240 @@
+"""Records grouped for telling: the results of each task, in them the runs of each contender.
+
+A contender is judged by the runs of the options that its tuning chose. Where there is no tuning,
+the options that did best on the validation split are taken, and the results say so.
+
+This is the one way from records to results, for sweeps, reports and findings alike. What only a
+plan knows, such as what is still to run, is the plan's matter.
+"""
+
+from __future__ import annotations
+
+import ast
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from hvadam_bench.analysis import statistics
+from hvadam_bench.contenders import ABLATION, OURS, REFERENCE, rank
+from hvadam_bench.running.config import RunConfig
+from hvadam_bench.running.records import FINAL, Record, Status
+
+
+@dataclass(frozen=True)
+class ContenderRuns:
+    """One contender, or one variant of it, on one task.
+
+    Attributes:
+        name: Its own.
+        options: What it is judged with.
+        judged: Its runs with these options that came to an end, whichever.
+        tuning: The runs that the options were chosen by.
+        rest: All others: with other options, or not brought to an end.
+        unfinished: Whether a plan asks for runs that there are not.
+    """
+
+    name: str
+    options: Mapping[str, Any]
+    judged: list[Record]
+    tuning: list[Record]
+    rest: list[Record]
+    unfinished: bool = False
+
+    @property
+    def tuned(self) -> bool:
+        """Tell whether other runs chose the options than those that judge them."""
+        return any(run.config.options == self.options for run in self.tuning)
+
+    @property
+    def trials(self) -> list[Mapping[str, Any]]:
+        """Return the options that were tried, or the only ones there are."""
+        tried = statistics.by_options(self.tuning or self.judged)
+        return [runs[0].config.options for runs in tried.values()]
+
+    @property
+    def at_edge(self) -> bool:
+        """Tell whether the chosen learning rate is the lowest or the highest of several tried."""
+        rates = [options["lr"] for options in self.trials if "lr" in options]
+        return len(set(rates)) > 1 and self.options.get("lr") in (min(rates), max(rates))
+
+    @property
+    def tuning_examples(self) -> int:
+        """Return how many examples the choice of options has seen."""
+        return sum(run.curve[-1].examples for run in self.tuning if run.curve)
+
+    @property
+    def timed(self) -> list[Record]:
+        """Return the judged runs that had the machine to themselves: their seconds count."""
+        return [run for run in self.judged if run.alone]
+
+    @property
+    def is_cut(self) -> bool:
+        """Tell whether runs are missing, so that there can be no verdict.
+
+        They were to choose the options or to judge the choice; another choice or another end might
+        have come of them.
+        """
+        lost = [run for run in self.rest if run.status not in FINAL]
+        return self.unfinished or any(
+            run.role == "tuning" or run.config.options == self.options for run in lost
+        )
+
+
+@dataclass(frozen=True)
+class TaskResults:
+    """The results of one task at one scale, under one protocol and with the same settings."""
+
+    task: str
+    scale: str
+    protocol: str
+    settings: Mapping[str, Any]
+    title: str
+    metric: statistics.Metric
+    contenders: dict[str, ContenderRuns] = field(default_factory=dict)
+    _compared: dict[tuple[str, str], statistics.Comparison] = field(default_factory=dict)
+
+    @property
+    def race(self) -> list[ContenderRuns]:
+        """Return who competes: all but the steps of the ablation."""
+        return [one for name, one in self.contenders.items() if name not in ABLATION]
+
+    @property
+    def reference(self) -> ContenderRuns | None:
+        """Return Adam's runs, if it has any to compare with."""
+        adam = self.contenders.get(REFERENCE)
+        return adam if adam and adam.judged else None
+
+    @property
+    def measured(self) -> set[str]:
+        """Return the names of all that the runs measured, the metric among them."""
+        everyone = self.contenders.values()
+        runs = [run for one in everyone for run in (*one.judged, *one.tuning, *one.rest)]
+        ends = [run.curve[-1].valid for run in runs if run.curve]
+        return set().union(*ends, *(run.test for run in runs))
+
+    def against(self, one: ContenderRuns, other: ContenderRuns) -> statistics.Comparison:
+        """Compare two contenders seed by seed, at a level that allows for all the rivals."""
+        pair = (one.name, other.name)
+        if pair not in self._compared:  # asked for by tables, sentences and drawings
+            self._compared[pair] = statistics.compare(
+                one.judged, other.judged, self.metric, comparisons=self.comparisons(*pair)
+            )
+        return self._compared[pair]
+
+    def comparisons(self, *pair: str) -> int:
+        """Return how many comparisons stand side by side: of the race, or of the ablation."""
+        levels = [name for name in self.contenders if name in (*ABLATION, OURS)]
+        of_ablation = any(name in ABLATION for name in pair)
+        return max(1, (len(levels) if of_ablation else len(self.race)) - 1)
+
+
+def group(records: Iterable[Record]) -> list[TaskResults]:
+    """Return the results of each task among records, by scale from the largest, then by task."""
+    groups: dict[tuple[str, ...], list[Record]] = {}
+    for record in records:
+        config = record.config
+        key = (config.task, config.scale, config.protocol, statistics.options_key(config.settings))
+        groups.setdefault(key, []).append(record)
+    large_first = ("paper", "laptop", "smoke")
+
+    def order(results: TaskResults) -> tuple[Any, ...]:
+        known = results.scale in large_first
+        place = large_first.index(results.scale) if known else len(large_first)
+        settings = statistics.options_key(results.settings)
+        return (place, results.scale, results.task, results.protocol, settings)
+
+    return sorted(map(_task_results, groups.values()), key=order)
+
+
+def command(config: RunConfig) -> str:
+    """Return the command that makes a run again.
+
+    Example:
+        >>> command(RunConfig("digits_mlp", "adam", "smoke", 3, {"lr": 0.01}))
+        'hvadam run digits_mlp adam --scale smoke --seed 3 --set lr=0.01'
+    """
+    words = ["hvadam", "run", config.task, config.contender]
+    words += ["--scale", config.scale, "--seed", str(config.seed)]
+    if config.protocol != "standard":
+        words += ["--protocol", config.protocol]
+    if config.variant:
+        words += ["--variant", config.variant]
+    for prefix, given in (("", config.options), ("task.", config.settings)):
+        for name, value in given.items():
+            words += ["--set", f"{prefix}{name}={_typed(value)}"]
+    return shlex.join(words)
+
+
+def statuses(runs: Iterable[Record]) -> str:
+    """Return how many runs ended how, in words.
+
+    Example:
+        >>> statuses([])
+        'none'
+    """
+    counts = Counter(run.status for run in runs)
+    found = [f"{counts[s]} {s.replace('_', ' ')}" for s in get_args(Status) if counts[s]]
+    return ", ".join(found) or "none"
+
+
+def describe_options(options: Mapping[str, Any]) -> str:
+    """Return options in words: the learning rate first, alone if there is nothing else.
+
+    Example:
+        >>> describe_options({"gamma": 1, "lr": 0.001}), describe_options({})
+        ('0.001, gamma=1', 'defaults')
+    """
+    others = [f"{name}={_typed(value)}" for name, value in options.items() if name != "lr"]
+    lr = [f"{options['lr']:g}"] if "lr" in options else []
+    return ", ".join(lr + others) or "defaults"
+
+
+def _task_results(records: list[Record]) -> TaskResults:
+    """Return the results of a task from its records."""
+    first = records[0]
+    config, metric = first.config, statistics.Metric.of(first)
+    by_name: dict[str, list[Record]] = {}
+    for record in records:
+        by_name.setdefault(record.config.entrant, []).append(record)
+    return TaskResults(
+        config.task,
+        config.scale,
+        config.protocol,
+        config.settings,
+        next((record.title for record in records if record.title), config.task),
+        metric,
+        {name: _contender_runs(name, by_name[name], metric) for name in sorted(by_name, key=rank)},
+    )
+
+
+def _contender_runs(name: str, runs: list[Record], metric: statistics.Metric) -> ContenderRuns:
+    """Return a contender's runs by what they are for, with the options that tuning chose."""
+    # What failed for want of memory or disk, or by a mistake, is no result: it will be run again.
+    ended = [run for run in runs if run.status in FINAL]
+    tuning = [run for run in ended if run.role == "tuning"]
+    judged = [run for run in ended if run.role == "judged"]
+    options = statistics.best_options(tuning, metric) if tuning else {}
+    if judged and not any(run.config.options == options for run in judged):
+        options = statistics.best_options(judged, metric)
+    judged = [run for run in judged if run.config.options == options]
+    known = {run.config.key for run in (*tuning, *judged)}
+    rest = [run for run in runs if run.config.key not in known]
+    return ContenderRuns(name, options, judged, tuning, rest)
+
+
+def _typed(value: Any) -> str:
+    """Return a value as the command line reads it: a Python literal, or else a bare string.
+
+    Example:
+        >>> _typed("late"), _typed("1"), _typed([0.9, 0.999])
+        ('late', "'1'", '[0.9, 0.999]')
+    """
+    if not isinstance(value, str):
+        return repr(value)
+    try:
+        ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return value
+    return repr(value)

@@ -1,0 +1,73 @@
+"""The commands, in the order of `hvadam --help`."""
+
+import inspect
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+
+from hvadam._version import __version__
+from hvadam_bench.cli import comparisons, runs, studies
+
+COMMANDS = {
+    "demo": studies.demo,
+    "speed": studies.speed,
+    "theory": studies.theory,
+    "valley": studies.valley,
+    "scaling": studies.scaling,
+    "throughput": studies.throughput,
+    "tasks": runs.list_tasks,
+    "contenders": runs.list_contenders,
+    "run": runs.run_one,
+    "recipes": comparisons.list_recipes,
+    "sweep": comparisons.sweep_recipe,
+    "evidence": comparisons.evidence,
+    "findings": comparisons.findings,
+    "variants": comparisons.variants,
+    "step-rule": comparisons.step_rule,
+    "report": comparisons.report,
+    "open": comparisons.open_report,
+}
+DATA_COMMANDS = {"list": runs.list_data, "get": runs.get_data}
+
+
+def make_app(own: Mapping[str, str]) -> typer.Typer:
+    """Return the command line as typer has it.
+
+    Args:
+        own: Commands that the library answers before anybody is asked here, with a line of help.
+    """
+    app = typer.Typer(
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(invoke_without_command=True)(hvadam)
+    for name, about in own.items():
+        app.command(name, help=about, short_help=about)(lambda: None)
+    data = typer.Typer(rich_markup_mode=None)
+    for group, commands in ((app, COMMANDS), (data, DATA_COMMANDS)):
+        for name, command in commands.items():
+            # As the short help it is wrapped; the first line of a long one would be cut.
+            group.command(name, short_help=inspect.getdoc(command))(command)
+    app.add_typer(data, name="data", help="List data sets, and download them.")
+    return app
+
+
+def show_version(wanted: bool) -> None:
+    """Print it and leave."""
+    if wanted:
+        typer.echo(f"hvadam {__version__}")
+        raise typer.Exit
+
+
+def hvadam(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """HVAdam, a full-dimension adaptive optimizer."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())

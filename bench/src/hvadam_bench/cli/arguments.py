@@ -1,0 +1,171 @@
+"""How arguments are read, and refused with the value given; options that commands share."""
+
+import ast
+import math
+import os
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hvadam_bench.registry import PLUGINS
+
+
+def parse_count(text: str) -> int:
+    """Return a whole number of at least 1; typer's own check would not repeat what it refuses."""
+    try:
+        count = int(text)
+    except ValueError:
+        count = 0
+    if count < 1:
+        raise typer.BadParameter(f"must be a whole number of at least 1, got {text}.")
+    return count
+
+
+def parse_seed(text: str) -> int:
+    """Return a whole number of at least 0."""
+    try:
+        seed = int(text)
+    except ValueError:
+        seed = -1
+    if seed < 0:
+        raise typer.BadParameter(f"must be a whole number of at least 0, got {text}.")
+    return seed
+
+
+def parse_changes(given: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return options of the contender and settings of the task, of "gamma=0.1", "task.epochs=3".
+
+    Values are Python's literals; what is none is a string.
+    """
+    options, settings = {}, {}
+    for change in given:
+        name, equals, text = change.partition("=")
+        if not (name and equals):
+            raise typer.BadParameter(f"must be NAME=VALUE, got {change}.", param_hint="'--set'")
+        try:
+            value = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            value = text
+        if name.startswith("task."):
+            settings[name.removeprefix("task.")] = value
+        else:
+            options[name] = value
+    return options, settings
+
+
+def parse_number(text: str) -> float:
+    """Return a finite number."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise typer.BadParameter(f"must be a finite number, got {text}.")
+    return number
+
+
+def parse_names(text: str, known: Collection[str], what: str, option: str) -> list[str]:
+    """Return the names in a list with commas, each once."""
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in known:
+            raise typer.BadParameter(
+                f"there is no {what} {name!r}; choose from {', '.join(known)}.", param_hint=option
+            )
+    return list(dict.fromkeys(names))
+
+
+def make_directory(out: Path, option: str = "'--out'") -> None:
+    """Make it now: nobody wants to hear after the training that nothing can be written."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror
+    else:
+        reason = None if os.access(out, os.W_OK) else "Permission denied"
+    if reason:
+        raise typer.BadParameter(f"cannot write to {out}: {reason}.", param_hint=option)
+
+
+def refuse_directory(out: Path, name: str) -> None:
+    """Refuse a directory where a file is to be written, and make the one that it is to lie in.
+
+    Args:
+        out: The file.
+        name: Such a file may have.
+    """
+    if out.is_dir():
+        raise typer.BadParameter(
+            f"{out} is a directory; name a file, such as {out / name}.", param_hint="'--out'"
+        )
+    make_directory(out.parent)
+
+
+def complete_tasks() -> list[str]:
+    """Return what a shell may complete a task to."""
+    from hvadam_bench import tasks
+
+    return tasks.names()
+
+
+def complete_contenders() -> list[str]:
+    """Return what a shell may complete a contender to."""
+    from hvadam_bench import contenders
+
+    return contenders.names()
+
+
+def complete_recipes() -> list[str]:
+    """Return what a shell may complete a recipe to, or the task that stands for one."""
+    from hvadam_bench import tasks
+    from hvadam_bench.sweeping import recipes
+
+    return [*recipes.names(), *tasks.names()]
+
+
+def complete_data() -> list[str]:
+    """Return what a shell may complete a data set to."""
+    from hvadam_bench import data
+
+    return data.names()
+
+
+def use_plugins(folder: Path | None) -> Path | None:
+    """Have the files of a folder found by their names, here and in worker processes."""
+    if folder is not None:
+        if not folder.is_dir():
+            raise typer.BadParameter(f"there is no folder {folder}.", param_hint="'--plugins'")
+        os.environ[PLUGINS] = str(folder.resolve())
+    return folder
+
+
+Plugins = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Where contenders and tasks of your own are.",
+        callback=use_plugins,
+        is_eager=True,  # others ask for names
+    ),
+]
+Threads = Annotated[
+    int, typer.Option(parser=parse_count, metavar="N", help="Threads that torch may use.")
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(parser=parse_count, metavar="N", help="Runs at a time; one a core if not given."),
+]
+Some = Annotated[str | None, typer.Option(metavar="NAMES", help="Only these; commas between them.")]
+Records = Annotated[Path, typer.Option(metavar="DIR", help="Where records and checkpoints go.")]
+Work = Annotated[
+    Path,
+    typer.Option(metavar="DIR", help="Where runs that are not packed yet lie, study by study."),
+]
+Results = Annotated[
+    Path, typer.Option(metavar="DIR", help="Where packed records are, and typed results go.")
+]
+Project = Annotated[
+    Path, typer.Option(metavar="DIR", help="Under which results/ and docs/ are written.")
+]

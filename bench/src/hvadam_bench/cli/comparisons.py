@@ -1,0 +1,261 @@
+"""Commands that compare optimizers over many trainings."""
+
+import shlex
+import webbrowser
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, get_args
+
+import typer
+from rich.console import Console
+
+from hvadam_bench.cli.arguments import (
+    Plugins,
+    Records,
+    Results,
+    Some,
+    Work,
+    Workers,
+    complete_recipes,
+    make_directory,
+    parse_count,
+    parse_names,
+    refuse_directory,
+)
+from hvadam_bench.cli.errors import FAILED, fail, keeping
+
+
+def list_recipes(
+    store: Annotated[
+        Path, typer.Option(metavar="DIR", help="Whose records tell how long runs take.")
+    ] = Path("runs"),
+) -> None:
+    """Show the recipes: what each makes again, of which tasks, and what it costs."""
+    from hvadam_bench.publishing.sweeps import recipes_table
+    from hvadam_bench.running.records import Store
+
+    Console().print(recipes_table(Store(store)))
+
+
+def sweep_recipe(
+    recipe: Annotated[
+        str,
+        typer.Argument(
+            help="As `hvadam recipes` has it, or a task.", autocompletion=complete_recipes
+        ),
+    ],
+    store: Records = Path("runs"),
+    workers: Workers = None,
+    engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
+    address: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Of a Ray cluster that is there.")
+    ] = None,
+    contenders: Some = None,
+    tasks: Some = None,
+    seeds: Annotated[
+        int | None, typer.Option(parser=parse_count, metavar="N", help="Runs of each winner.")
+    ] = None,
+    scale: Annotated[
+        str | None, typer.Option(help="smoke, laptop or paper; the recipe's if not given.")
+    ] = None,
+    pruner: Annotated[
+        str | None, typer.Option(help="none, median or halving; the recipe's if not given.")
+    ] = None,
+    plugins: Plugins = None,
+) -> None:
+    """Tune every contender alike, run the winners with fresh seeds; skips what is recorded."""
+    from hvadam_bench.contenders import names
+    from hvadam_bench.publishing.sweeps import sweep_and_show
+    from hvadam_bench.running.records import Store
+    from hvadam_bench.sweeping import recipes
+    from hvadam_bench.sweeping.engines import make_engine
+    from hvadam_bench.sweeping.search import PrunerName, narrowed
+    from hvadam_bench.sweeping.sweep import Sweep
+
+    try:
+        chosen = recipes.get(recipe)
+    except ValueError as error:
+        raise typer.Exit(fail(str(error))) from error
+    if not chosen.studies:
+        raise typer.Exit(fail(f"{recipe} is no sweep; type: {'; '.join(chosen.commands)}"))
+    studies = narrowed(
+        chosen.studies,
+        tasks=tasks and parse_names(tasks, chosen.tasks, "task", "'--tasks'"),
+        contenders=contenders and parse_names(contenders, names(), "contender", "'--contenders'"),
+        seeds=seeds,
+        scale=scale,
+        pruner=pruner and parse_names(pruner, get_args(PrunerName), "pruner", "'--pruner'")[0],
+    )
+    parse_names(engine, ("local", "ray"), "engine", "'--engine'")
+    if address is not None and engine != "ray":
+        raise typer.BadParameter("is for --engine ray.", param_hint="'--address'")
+    if engine == "ray" and find_spec("ray") is None:
+        raise typer.Exit(fail("--engine ray needs ray: pip install 'hvadam[ray]'"))
+    make_directory(store, "'--store'")
+    records = Store(store)
+    sweep = Sweep(studies, records, recipe)
+    with keeping(f"what is recorded in {store}, and checkpoints of what was under way"):
+        started = make_engine(engine, records, workers, address)
+        if not sweep_and_show(sweep, started, Console()):
+            raise typer.Exit(FAILED)
+
+
+def evidence(
+    parts: Annotated[
+        str, typer.Option(metavar="NAMES", help="Only these; commas between them.")
+    ] = "tasks,ablation,sensitivity,generative",
+    store: Work = Path("runs/studies"),
+    results: Results = Path("results"),
+    workers: Workers = None,
+) -> None:
+    """Make the whole comparison, hours of it; goes on where the records end, and packs them."""
+    from hvadam_bench.publishing.sweeps import gather_and_show
+    from hvadam_bench.studies.evidence.parts import PARTS, plan
+
+    chosen = parse_names(parts, PARTS, "part", "'--parts'")
+    make_directory(store, "'--store'")
+    make_directory(results, "'--results'")
+    try:
+        sweeps = plan(store, results, [part for part in PARTS if part in chosen])
+        with keeping(f"what is recorded in {store}, and checkpoints of what was under way"):
+            finished = gather_and_show(sweeps, workers, Console())
+    except ValueError as error:
+        raise typer.Exit(fail(str(error))) from error
+    if not finished:
+        raise typer.Exit(FAILED)
+
+
+def findings(
+    store: Work = Path("runs/studies"),
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where README.md, docs/ and results/ are.")
+    ] = Path("."),
+) -> None:
+    """Tell what the comparison found so far: pages, figures and the README's table."""
+    from hvadam_bench.publishing.findings import publish
+    from hvadam_bench.studies.evidence.summary import compute
+
+    try:
+        found = compute(store, out / "results")
+        written = publish(found, out)
+    except ValueError as error:
+        raise typer.Exit(fail(str(error))) from error
+    for path in written:
+        typer.echo(f"wrote {path}")
+    for cut in found.unfinished:
+        typer.echo(f"not finished: {cut.part}, {cut.task} {cut.about}".rstrip())
+
+
+def variants(
+    store: Work = Path("runs/studies"),
+    results: Results = Path("results"),
+    workers: Workers = None,
+) -> None:
+    """Compare low-bit state and the late step with the exact one, in minutes; resumes."""
+    from hvadam_bench.publishing.sweeps import gather_and_show
+    from hvadam_bench.publishing.variants import variants_table
+    from hvadam_bench.studies import variants as study
+
+    make_directory(store, "'--store'")
+    make_directory(results, "'--results'")
+    records = study.store_of(store, results)
+    console = Console()
+    try:
+        with keeping(f"what is recorded in {store}, and checkpoints of what was under way"):
+            finished = gather_and_show(study.plan(records), workers, console)
+        if not finished:
+            raise typer.Exit(FAILED)
+        found = study.compare(records)
+    except ValueError as error:
+        raise typer.Exit(fail(str(error))) from error
+    found.save(results / "variants.json")
+    console.print(variants_table(found).terminal())
+    typer.echo(f"wrote {results / 'variants.json'}")
+
+
+def step_rule(
+    stages: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Only these stages; commas between them.")
+    ] = None,
+    store: Work = Path("runs/studies"),
+    results: Results = Path("results"),
+    docs: Annotated[Path, typer.Option(metavar="DIR", help="Where the page goes.")] = Path("docs"),
+    workers: Workers = None,
+) -> None:
+    """Score candidates for the hidden step against Adam and NAdam, in stages; resumes."""
+    from hvadam_bench.publishing import step_rule as page
+    from hvadam_bench.publishing.sweeps import gather_and_show
+    from hvadam_bench.studies import step_rule as study
+
+    known = study.stages()
+    chosen = known if stages is None else parse_names(stages, known, "stage", "'--stages'")
+    for folder, option in ((store, "'--store'"), (results, "'--results'"), (docs, "'--docs'")):
+        make_directory(folder, option)
+    records = study.store_of(store, results)
+    console = Console()
+    try:
+        with keeping(f"what is recorded in {store}, and checkpoints of what was under way"):
+            finished = gather_and_show(study.plan(records, chosen), workers, console)
+        found = study.measure(records)
+    except ValueError as error:
+        raise typer.Exit(fail(str(error))) from error
+    for stage in found.stages:
+        console.print(page.standings_table(stage).terminal())
+    for path in page.write(found, results, docs):
+        typer.echo(f"wrote {path}")
+    if not finished:
+        raise typer.Exit(FAILED)
+
+
+def report(
+    store: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where the records are, packed or not.")
+    ] = Path("runs"),
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The page to write.")] = Path(
+        "report.html"
+    ),
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Also write the tables as Markdown, beside it.")
+    ] = False,
+    plugins: Plugins = None,
+) -> None:
+    """Show what the records say, on one HTML page that needs no network."""
+    from hvadam_bench.publishing.report import write
+    from hvadam_bench.running.records import Store
+
+    refuse_directory(out, "report.html")
+    records = Store(store, packed=store)
+    try:
+        if next(iter(records), None) is None:
+            raise typer.BadParameter(
+                f"there are no records in {store}. Make some with `hvadam sweep demo`, or name "
+                "the folder that has them; those of `hvadam demo` are in demo/runs.",
+                param_hint="'--store'",
+            )
+        written = write(records, out, with_markdown=markdown)
+    except ValueError as error:
+        raise typer.Exit(fail(str(error))) from error
+    for path in written:
+        typer.echo(f"wrote {path}")
+    typer.echo(f"to look at it: hvadam open {shlex.quote(str(out))}")
+
+
+def open_report(
+    page: Annotated[
+        Path | None,
+        typer.Argument(
+            help="The newest report.html here, or in a folder here, if not given.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Open a report in the browser, the last one if none is named."""
+    pages = [page] if page else [*Path().glob("report.html"), *Path().glob("*/report.html")]
+    pages = [one for one in pages if one.is_file()]
+    if not pages:
+        missing = f"there is no {page}" if page else "there is no report.html here"
+        raise typer.Exit(fail(f"{missing}; `hvadam report` writes one."))
+    last = max(pages, key=lambda one: one.stat().st_mtime).resolve()
+    typer.echo(f"opening {last}")
+    if not webbrowser.open(last.as_uri()):
+        raise typer.Exit(fail("no browser could be started here.", FAILED))

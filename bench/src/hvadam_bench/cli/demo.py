@@ -1,0 +1,48 @@
+"""The demo: a race in the valley, three small trainings tuned alike, and a report to look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from hvadam_bench.cli.wiring import race
+from hvadam_bench.publishing import report
+from hvadam_bench.publishing.sweeps import sweep_and_show
+from hvadam_bench.running.records import Store
+from hvadam_bench.studies.toy_functions.functions import Problem
+from hvadam_bench.studies.toy_functions.result import PAPER_FOUR
+from hvadam_bench.sweeping import recipes
+from hvadam_bench.sweeping.engines import make_engine
+from hvadam_bench.sweeping.search import narrowed
+from hvadam_bench.sweeping.sweep import Sweep
+
+ANGLE = 30.0  # degrees between the valley and the axes
+
+
+def demonstrate(seeds: int | None, steps: int, out: Path, console: Console) -> bool:
+    """Run what is not yet in ``out``, and write figures and the report there.
+
+    Args:
+        seeds: Of each winner; the recipe's if not given.
+        steps: Of each race.
+        out: A directory.
+        console: Where progress and tables go.
+
+    Returns:
+        Whether everything got to its end.
+    """
+    console.print("A narrow valley that lies across the axes, from hundreds of starts:")
+    racing = out / "valley"
+    for folder in ("results", "docs/figures"):
+        (racing / folder).mkdir(parents=True, exist_ok=True)
+    race([Problem.of("f2", ANGLE)], PAPER_FOUR, steps, racing, console)
+
+    console.print("Three small trainings, each contender with the same budget for tuning:")
+    store = Store(out / "runs")
+    studies = narrowed(recipes.get("demo").studies, seeds=seeds)
+    sweep = Sweep(studies, store, "demo")
+    finished = sweep_and_show(sweep, make_engine("local", store, None, None), console)
+    for path in report.write(store, out / "report.html"):
+        console.print(f"The report: {path}", markup=False, highlight=False, soft_wrap=True)
+    return finished

@@ -1,0 +1,71 @@
+"""How a command ends when it does not end well: in one line, with a code that says which kind."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+# What a command returns where it does not return 0.
+FAILED = 1  # it ran, and something did not get to its end
+UNUSABLE = 2  # it cannot run: an argument, a file or a package
+INTERRUPTED = 130  # by Ctrl-C
+
+# Import name -> package name of what the extra `bench` brings.
+_BENCH_PACKAGES = {
+    "jinja2": "jinja2",
+    "matplotlib": "matplotlib",
+    "optuna": "optuna",
+    "plotly": "plotly",
+    "rich": "rich",
+    "sacrebleu": "sacrebleu",
+    "scipy": "scipy",
+    "sentencepiece": "sentencepiece",
+    "sklearn": "scikit-learn",
+    "typer": "typer",
+}
+
+
+class StoppedError(Exception):
+    """Ctrl-C, in a command that keeps something; the message says what."""
+
+
+@contextmanager
+def keeping(what: object) -> Iterator[None]:
+    """Enter a context that Ctrl-C leaves with word of what is kept.
+
+    Args:
+        what: What is kept, in words, or the folder in which it is.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise StoppedError(str(what)) from error
+
+
+def missing_packages() -> list[str]:
+    """Return those packages of the extra `bench` that are not installed."""
+    return [package for name, package in _BENCH_PACKAGES.items() if find_spec(name) is None]
+
+
+def fail(message: str, code: int = UNUSABLE) -> int:
+    """Say what is wrong and return the exit code for it."""
+    print(f"hvadam: {message}", file=sys.stderr)
+    return code
+
+
+def tell_interrupt(kept: str, args: Sequence[str] | None) -> int:
+    """Say what an interrupted command keeps, and how to go on."""
+    if not kept:
+        return fail("interrupted; nothing is kept of it.", INTERRUPTED)
+    words = sys.argv[1:] if args is None else args
+    command = shlex.join(["hvadam", *words])
+    return fail(f"interrupted; kept: {kept}. The same command goes on: {command}", INTERRUPTED)
+
+
+def describe(error: OSError) -> str:
+    """Return what the system refused, and of which file."""
+    reason = error.strerror or str(error)
+    return f"{reason}: {error.filename}" if error.filename else reason

@@ -1,0 +1,116 @@
+"""Commands for one training: its data, its task, the run."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from hvadam_bench.cli.arguments import (
+    Plugins,
+    Records,
+    Threads,
+    complete_contenders,
+    complete_data,
+    complete_tasks,
+    make_directory,
+    parse_changes,
+    parse_number,
+    parse_seed,
+)
+from hvadam_bench.cli.errors import FAILED, UNUSABLE, describe, fail, keeping
+
+
+def list_data() -> None:
+    """Show the data sets, which of them are there, and their licences."""
+    from hvadam_bench.data.download import show_list
+
+    show_list(Console())
+
+
+def get_data(
+    name: Annotated[
+        str, typer.Argument(help="As `hvadam data list` has it.", autocompletion=complete_data)
+    ],
+) -> None:
+    """Download a data set from its makers, or say what to put where; resumes."""
+    from hvadam_bench import data
+    from hvadam_bench.data.download import obtain
+
+    try:
+        data_set = data.get(name)
+    except ValueError as error:  # DataError is one
+        raise typer.Exit(fail(str(error))) from error
+    try:
+        with keeping(f"what has arrived in {data.root()}"):
+            obtain(data_set, data.root(), Console())
+    except ValueError as error:  # without a source it is for people to get
+        code = FAILED if data_set.sources else UNUSABLE
+        raise typer.Exit(fail(str(error), code)) from error
+
+
+def list_tasks(plugins: Plugins = None) -> None:
+    """Show the tasks, what counts in each, and whether its data is there."""
+    from hvadam_bench.publishing.summary import tasks_table
+
+    Console().print(tasks_table())
+
+
+def list_contenders(plugins: Plugins = None) -> None:
+    """Show the contenders: their papers, whose code runs, and their defaults."""
+    from hvadam_bench.publishing.summary import contenders_table
+
+    Console().print(contenders_table())
+
+
+def run_one(
+    task: Annotated[
+        str, typer.Argument(help="As `hvadam tasks` has it.", autocompletion=complete_tasks)
+    ],
+    contender: Annotated[
+        str,
+        typer.Argument(help="As `hvadam contenders` has it.", autocompletion=complete_contenders),
+    ],
+    lr: Annotated[
+        float | None,
+        typer.Option(parser=parse_number, metavar="X", help="The contender's own if not given."),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="An option of the contender, or with task.NAME a setting of the task.",
+        ),
+    ] = None,
+    scale: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "laptop",
+    seed: Annotated[
+        int, typer.Option(parser=parse_seed, metavar="N", help="Of weights, batches and dropout.")
+    ] = 0,
+    protocol: Annotated[str, typer.Option(help="standard or inherited.")] = "standard",
+    variant: Annotated[str, typer.Option(help="A name for the options, in reports.")] = "",
+    threads: Threads = 1,
+    store: Records = Path("runs"),
+    plugins: Plugins = None,
+) -> None:
+    """Train one contender on one task and record it; resumes where it was interrupted."""
+    from hvadam_bench.publishing.summary import run_and_show
+    from hvadam_bench.running.config import RunConfig
+    from hvadam_bench.running.records import FINAL, Store
+    from hvadam_bench.running.training import check
+
+    options, settings = parse_changes(changes or [])
+    if lr is not None and options.setdefault("lr", lr) != lr:
+        raise typer.BadParameter("choose either --lr or --set lr=.", param_hint="'--lr'")
+    config = RunConfig(task, contender, scale, seed, options, settings, protocol, variant)
+    try:
+        check(config)
+        make_directory(store, "'--store'")
+        with keeping(f"the run's checkpoint in {store}"):
+            record = run_and_show(config, Store(store), threads, Console())
+    except (ValueError, TypeError) as error:
+        raise typer.Exit(fail(str(error))) from error
+    except OSError as error:  # nothing could be recorded
+        raise typer.Exit(fail(describe(error), FAILED)) from error
+    if record.status not in FINAL:
+        raise typer.Exit(FAILED)

@@ -1,0 +1,193 @@
+"""Commands that study the optimizers themselves, and this machine."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from hvadam_bench.cli.arguments import (
+    Plugins,
+    Project,
+    Threads,
+    make_directory,
+    parse_count,
+    parse_names,
+    parse_number,
+    refuse_directory,
+)
+from hvadam_bench.cli.errors import FAILED, fail, keeping, missing_packages
+
+
+def demo(
+    seeds: Annotated[
+        int | None,
+        typer.Option(parser=parse_count, metavar="N", help="Runs of each winner; 3 if not given."),
+    ] = None,
+    steps: Annotated[
+        int, typer.Option(parser=parse_count, metavar="N", help="Of each race in the valley.")
+    ] = 1500,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where the figures and the report go.")
+    ] = Path("demo"),
+) -> None:
+    """Race in the valley, tune and train on three small tasks, write a report; resumes."""
+    from hvadam_bench.cli.demo import demonstrate
+
+    if missing_packages():  # what comes last needs them too
+        raise ModuleNotFoundError
+    make_directory(out)
+    with keeping(f"what is in {out}"):
+        if not demonstrate(seeds, steps, out, Console()):
+            raise typer.Exit(FAILED)
+
+
+def speed(
+    shapes: Annotated[
+        str,
+        typer.Option(metavar="NAMES", help="single, resnet50, lstm, small; commas between them."),
+    ] = "single,resnet50,lstm,small",
+    threads: Threads = 1,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few, short measurements: to see that it works.")
+    ] = False,
+    growth: Annotated[
+        bool, typer.Option("--growth", help="Also how time grows, up to 100M parameters.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where the charts and the numbers go.")
+    ] = Path("speed-results"),
+) -> None:
+    """Time a step of HVAdam beside Adam and AdaBelief, print tables, draw charts."""
+    from hvadam_bench.cli.wiring import time_steps
+    from hvadam_bench.studies.speed.benchmark import within_memory
+    from hvadam_bench.studies.speed.contenders import CONTENDERS
+    from hvadam_bench.studies.speed.result import Plan
+    from hvadam_bench.studies.speed.shapes import BY_PARAMETERS, BY_TENSORS, SHAPES
+
+    chosen = [SHAPES[name] for name in parse_names(shapes, SHAPES, "shape", "'--shapes'")]
+    make_directory(out)
+    plan = within_memory(Plan.quick() if quick else Plan())
+    growing = (BY_PARAMETERS, BY_TENSORS) if growth else None
+    time_steps(chosen, CONTENDERS, plan, out, Console(), threads=threads, growing=growing)
+
+
+def theory(
+    rounds: Annotated[
+        int, typer.Option(parser=parse_count, metavar="N", help="Rounds of each problem.")
+    ] = 100_000,
+    out: Project = Path("theory-results"),
+) -> None:
+    """Measure the paper's theorems beside their bounds, write numbers, figures and a page."""
+    from hvadam_bench.cli.wiring import measure_theorems
+
+    for folder in ("results", "docs/figures"):
+        make_directory(out / folder)
+    measure_theorems(rounds, out, Console())
+
+
+def valley(
+    functions: Annotated[
+        str, typer.Option(metavar="NAMES", help="f1, f2, f3, f4, fig3; commas between them.")
+    ] = "f1,f2,f3,f4,fig3",
+    contenders: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="Who races; the paper's four if not given."),
+    ] = None,
+    everyone: Annotated[bool, typer.Option("--all", help="Every contender races.")] = False,
+    start: Annotated[
+        str | None,
+        typer.Option(metavar="X,Y", help="Only draw the paths from there, without a race."),
+    ] = None,
+    angle: Annotated[
+        float | None,
+        typer.Option(parser=parse_number, metavar="DEGREES", help="Turn the functions by this."),
+    ] = None,
+    dimension: Annotated[
+        int, typer.Option(parser=parse_count, metavar="N", help="Of the functions, at least 2.")
+    ] = 2,
+    steps: Annotated[
+        int, typer.Option(parser=parse_count, metavar="N", help="The budget of a run.")
+    ] = 1500,
+    condition: Annotated[
+        bool,
+        typer.Option(
+            "--condition",
+            help="Race down quadratics of growing condition numbers instead; some minutes.",
+        ),
+    ] = False,
+    out: Project = Path("valley-results"),
+    plugins: Plugins = None,
+) -> None:
+    """Race optimizers on the paper's toy functions from hundreds of starts; resumes."""
+    from hvadam_bench.cli.wiring import draw_paths, race, race_by_condition
+    from hvadam_bench.contenders import TRIAL, names
+    from hvadam_bench.studies.toy_functions.functions import FUNCTIONS, Problem
+    from hvadam_bench.studies.toy_functions.result import PAPER_FOUR
+    from hvadam_bench.studies.toy_functions.starts import parse_start
+
+    if everyone and contenders is not None:
+        raise typer.BadParameter("choose either --contenders or --all.", param_hint="'--all'")
+    known = names()
+    racers = [name for name in known if name != TRIAL] if everyone else list(PAPER_FOUR)
+    if contenders is not None:
+        racers = parse_names(contenders, known, "contender", "'--contenders'")
+    try:
+        problems = [
+            Problem.of(name, angle, dimension)
+            for name in parse_names(functions, FUNCTIONS, "function", "'--functions'")
+        ]
+        at = None if start is None else parse_start(start, problems)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    make_directory(out / "docs" / "figures")
+    if condition:
+        make_directory(out / "results")
+        race_by_condition(out, Console())
+    elif at is not None:
+        draw_paths(problems, racers, steps, out, Console(), at)
+    else:
+        make_directory(out / "results")
+        with keeping(f"the runs in {out / 'valley-runs'}"):
+            race(problems, racers, steps, out, Console())
+
+
+def scaling(
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The page to write.")] = Path(
+        "docs/scaling.md"
+    ),
+) -> None:
+    """Work out what HVAdam costs on many ranks, check it with a fake process group."""
+    from hvadam_bench.publishing.scaling import render
+    from hvadam_bench.running.files import write_atomically
+    from hvadam_bench.studies.scaling import simulate_all
+
+    refuse_directory(out, "scaling.md")
+    write_atomically(out, render(simulate_all()).encode())
+    typer.echo(f"wrote {out}")
+
+
+def throughput(
+    tasks: Annotated[
+        str, typer.Option(metavar="NAMES", help="Which; commas between them.")
+    ] = "fashion_mnist_cnn,digits_cnn",
+    plugins: Plugins = None,
+) -> None:
+    """Time the runner beside a loop written by hand, in blocks of steps that take turns."""
+    from hvadam_bench.cli.wiring import bar
+    from hvadam_bench.publishing.throughput import throughput_table
+    from hvadam_bench.running.config import RunConfig
+    from hvadam_bench.studies.throughput import measure, summarize
+    from hvadam_bench.tasks import names
+
+    chosen = parse_names(tasks, names(), "task", "'--tasks'")
+    found, console = [], Console()
+    try:
+        with bar(console) as on_progress:  # between the timed runs, so that it disturbs none
+            for task in chosen:
+                on_progress(task, 0.0)
+                found += summarize(task, measure(RunConfig(task, "adam")))
+                on_progress(task, 1 / len(chosen))
+    except ValueError as error:  # the data is not here
+        raise typer.Exit(fail(str(error))) from error
+    console.print(throughput_table(found).terminal())

@@ -1,0 +1,163 @@
+"""Running a study with a bar, and publishing what it found: what commands do with their arguments.
+
+A study prints nothing and knows no page; publishing runs nothing. Here they meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from hvadam_bench.publishing.formatting import duration
+from hvadam_bench.terminal import Lines, say
+
+if TYPE_CHECKING:
+    from hvadam_bench.studies.progress import OnProgress
+    from hvadam_bench.studies.speed.contenders import Contender
+    from hvadam_bench.studies.speed.result import Plan
+    from hvadam_bench.studies.speed.shapes import Shape
+    from hvadam_bench.studies.toy_functions.functions import Array, Problem
+
+
+def race(
+    problems: Sequence[Problem],
+    contenders: Sequence[str],
+    steps: int,
+    out: Path,
+    console: Console,
+) -> None:
+    """Race on toy functions; write results, page and figures.
+
+    Args:
+        problems: To race on, all of one dimension.
+        contenders: Who races.
+        steps: The budget of a run.
+        out: A directory that holds ``results`` and ``docs/figures``. ``valley-runs`` in it keeps
+            every run, so that a second call goes on from there.
+        console: Where progress goes.
+    """
+    from hvadam_bench.publishing import toy_functions
+    from hvadam_bench.studies.toy_functions.comparison import compare
+
+    kept = out / "valley-runs"
+    if runs := sum(1 for _ in kept.rglob("*.json")):
+        say(f"resuming: {runs:,} runs are kept in {kept}", console)
+    with bar(console) as on_progress:
+        found = compare(problems, contenders, steps, kept, on_progress)
+    _tell(toy_functions.write(found, out), console)
+    draw_paths([one for one in problems if one.dimension == 2], contenders, steps, out, console)
+
+
+def race_by_condition(out: Path, console: Console) -> None:
+    """Race down valleys of growing condition numbers; write results, page and figure."""
+    from hvadam_bench.publishing.toy_functions import condition as page
+    from hvadam_bench.studies.toy_functions import condition as study
+
+    with bar(console) as on_progress:
+        found = study.measure(on_progress=on_progress)
+    _tell(page.write(found, out), console)
+
+
+def draw_paths(
+    problems: Sequence[Problem],
+    contenders: Sequence[str],
+    steps: int,
+    out: Path,
+    console: Console,
+    start: Array | None = None,
+) -> None:
+    """Draw paths on toy functions from one start, the functions' own if none is given."""
+    from hvadam_bench.contenders import names
+    from hvadam_bench.publishing import toy_functions
+    from hvadam_bench.publishing.toy_functions.paths import few
+    from hvadam_bench.studies.toy_functions.paths import follow
+
+    shown = few([name for name in names() if name in contenders])
+    found = []
+    with bar(console) as on_progress:
+        for problem in problems:
+            on_progress(f"paths on {problem.label}", 0.0)
+            found.append(follow(problem, shown, steps, start))
+            on_progress("", 1 / len(problems))
+    _tell(toy_functions.write_paths(found, out), console)
+
+
+def measure_theorems(rounds: int, out: Path, console: Console) -> None:
+    """Measure the theorems; write results, page and figures, and print a summary."""
+    from hvadam_bench.publishing import theorems
+    from hvadam_bench.studies.theorems.measurement import measure
+
+    with bar(console) as on_progress:
+        found = measure(rounds, on_progress)
+    _say(found.summary(), console)
+    _tell(theorems.write(found, out), console)
+
+
+def time_steps(
+    shapes: Sequence[Shape],
+    contenders: Sequence[Contender],
+    plan: Plan,
+    out: Path,
+    console: Console,
+    *,
+    threads: int = 1,
+    growing: tuple[Sequence[Shape], Sequence[Shape]] | None = None,
+) -> None:
+    """Time steps; print the tables and how to read them, write numbers and charts."""
+    from hvadam_bench.publishing import speed
+    from hvadam_bench.publishing.speed.tables import list_notes, tabulate
+    from hvadam_bench.studies.speed.benchmark import benchmark
+
+    with bar(console) as on_progress:
+        found = benchmark(
+            shapes, contenders, plan, threads=threads, growing=growing, on_progress=on_progress
+        )
+    for measured in found.shapes:
+        console.print(tabulate(found, measured).terminal())
+    _say(list_notes(found), console)
+    _tell(speed.write(found, out), console)
+
+
+@contextmanager
+def bar(console: Console) -> Iterator[OnProgress]:
+    """Show a bar on a terminal, and lines elsewhere.
+
+    It is drawn when told, for a thread would disturb what is timed.
+    """
+    columns = (
+        TextColumn("{task.description:<52}"),
+        BarColumn(bar_width=None),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+    )
+    hidden = not console.is_terminal
+    with Progress(
+        *columns, console=console, transient=True, disable=hidden, auto_refresh=False
+    ) as shown:
+        task = shown.add_task("", total=1.0)
+        lines, begun = Lines(console), monotonic()
+
+        def advance(doing: str, share: float) -> None:
+            shown.update(task, advance=share, description=doing or None)
+            shown.refresh()
+            done = min(1.0, shown.tasks[0].completed)
+            left = duration((monotonic() - begun) * (1 - done) / done) if done else "unknown time"
+            lines.tell(f"{shown.tasks[0].description}: {done:.0%} of all, about {left} left")
+
+        yield advance
+
+
+def _say(lines: Iterable[str], console: Console) -> None:
+    for line in lines:
+        console.print(line, markup=False, highlight=False)
+
+
+def _tell(written: Iterable[Path], console: Console) -> None:
+    for path in written:
+        say(f"wrote {path}", console)

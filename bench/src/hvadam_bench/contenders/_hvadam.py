@@ -1,0 +1,102 @@
+"""HVAdam and the levels of its ablation as contenders; they differ by a few options."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hvadam.core.hyperparams import Hyperparams, ablation
+from hvadam.core.reference import ScopeState, Slot, settle, step
+from hvadam_bench.contenders._search import log_grid
+from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
+
+PAPER = "HVAdam: A Full-Dimension Adaptive Optimizer, AAAI 2025"
+SHARED = {
+    **{"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-12, "gamma": 0.5},
+    **{"weight_decay": 0.0, "weight_decay_mode": "decoupled", "hidden_gain": "exponential"},
+}
+FULL = {
+    **{"hidden_scale": 1.0, "restart_threshold": 0.1, "scope": "global", "restart_rule": "paper"},
+    **{"hidden_step": "exact", "state_dtype": "float32", "kernel": "auto"},
+}
+
+
+def contender(level: int | str) -> OptimizerSpec:
+    """Return the contender that is one level of the paper's ablation table."""
+    full = level == "full"
+    fixed = {} if full else ablation(level)
+    # Levels 0 and 1 divide by Adam's root, beside which eps has Adam's meaning and Adam's value:
+    # level 0 is Adam.
+    adam = fixed.get("preconditioner") == "adam"
+    defaults = {**SHARED, **({"eps": 1e-8} if adam else {}), **(FULL if full else {})}
+    gammas = {} if adam else {"gamma": (0.0, 0.1, 0.5, 1.0)}
+
+    def build(model: Any, groups: list[dict[str, Any]], options: dict[str, Any]) -> Any:
+        from hvadam.torch.optimizer import HVAdam
+
+        return HVAdam(groups, **fixed, **options)
+
+    def oracle(params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any]) -> list[Arrays]:
+        return _run(params, grads, {**options, **fixed}, settled=False)
+
+    def evaluated(
+        params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any]
+    ) -> list[Arrays]:
+        return _run(params, grads, {**options, **fixed}, settled=True)
+
+    return OptimizerSpec(
+        name="hvadam" if full else f"hvadam{level}",
+        label="HVAdam" if full else f"HVAdam{'⁰¹²'[int(level)]}",
+        paper=PAPER if full else f"{PAPER}, ablation table, row {level}",
+        source="ours: hvadam.HVAdam",
+        build=build,
+        defaults=defaults,
+        search={"lr": log_grid(3e-5, 3e-2), **gammas},
+        oracle=oracle,
+        cases=[*CASES, *(FULL_CASES if full else ())],
+        bad=BAD,
+        elementwise=level == 0,
+        evaluation=lambda optimizer: optimizer.evaluation(),
+        evaluated=evaluated,
+    )
+
+
+CASES = (
+    Case({"lr": 0.01, "weight_decay": 1.0}),
+    Case({"weight_decay": 0.1, "weight_decay_mode": "coupled"}),
+    Case({"betas": (0.5, 0.9), "eps": 1e-3, "gamma": 0.0, "hidden_gain": "linear"}),
+)
+FULL_CASES = (
+    Case({"betas": (0.5, 0.6), "restart_threshold": 0.6}),
+    Case({"betas": (0.5, 0.6), "restart_threshold": 0.6, "restart_rule": "authors"}),
+    Case({"hidden_step": "late", "hidden_gain": "linear"}),
+    Case({"hidden_scale": 0.0, "kernel": "foreach"}),
+)
+BAD = (
+    BadCase({"lr": -1.0}, "HVAdam: lr must be >= 0 and finite, got -1"),
+    BadCase({"betas": (1.2, 0.999)}, r"HVAdam: betas\[0\] must be in \[0, 1\), got 1.2"),
+    BadCase({"betas": (0.9, 1.0)}, r"HVAdam: betas\[1\] must be in \[0, 1\), got 1"),
+    BadCase({"eps": 0.0}, "HVAdam: eps must be finite and at least"),
+    BadCase({"gamma": -1.0}, "HVAdam: gamma must be >= 0"),
+    BadCase({"weight_decay": -1.0}, "HVAdam: weight_decay must be >= 0"),
+    BadCase({"hidden_gain": "cubic"}, "HVAdam: hidden_gain must be one of"),
+)
+
+
+def _run(
+    params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any], *, settled: bool
+) -> list[Arrays]:
+    """Run the reference of `hvadam.core`, which judges the kernels too."""
+    hyper = Hyperparams(**{name: value for name, value in options.items() if name != "kernel"})
+    slots = [Slot(p, hyper) for p in params]
+    scope = ScopeState()
+    trace = []
+    for gradients in grads:
+        step(scope, slots, gradients)
+        shown = copy.deepcopy(slots) if settled else slots
+        if settled:
+            for slot in shown:
+                settle(slot)
+        trace.append([slot.theta.copy() for slot in shown])
+    return trace

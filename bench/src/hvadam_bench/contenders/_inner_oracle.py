@@ -1,0 +1,41 @@
+"""The inner optimizers of SWA, Lookahead and Lookaround in NumPy, for their oracles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hvadam_bench.contenders._spec import Arrays
+
+
+class InnerOracle:
+    """Heavy-ball SGD or Adam, in the words of Sutskever et al. and of Kingma & Ba."""
+
+    def __init__(self, params: Arrays, options: Mapping[str, Any]) -> None:
+        self.options = options
+        self.t = 0
+        self.first = [np.zeros_like(p) for p in params]
+        self.second = [np.zeros_like(p) for p in params]
+
+    def step(self, params: Arrays, grads: Arrays) -> Arrays:
+        """Return the parameters after one step."""
+        self.t += 1
+        decay = self.options["weight_decay"]
+        moved = self._sgd if self.options["inner"] == "sgd" else self._adam
+        return [
+            moved(i, p, g + decay * p) for i, (p, g) in enumerate(zip(params, grads, strict=True))
+        ]
+
+    def _sgd(self, i: int, p: np.ndarray, g: np.ndarray) -> np.ndarray:
+        self.first[i] = self.options["momentum"] * self.first[i] + g
+        return p - self.options["lr"] * self.first[i]
+
+    def _adam(self, i: int, p: np.ndarray, g: np.ndarray) -> np.ndarray:
+        beta1, beta2 = self.options["betas"]
+        self.first[i] = beta1 * self.first[i] + (1 - beta1) * g
+        self.second[i] = beta2 * self.second[i] + (1 - beta2) * g**2
+        first_hat = self.first[i] / (1 - beta1**self.t)
+        second_hat = self.second[i] / (1 - beta2**self.t)
+        return p - self.options["lr"] * first_hat / (np.sqrt(second_hat) + self.options["eps"])

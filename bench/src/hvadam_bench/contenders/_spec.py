@@ -1,0 +1,79 @@
+"""What the project knows of a contender: how to build it, and how to tell that it is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from torch import nn
+    from torch.optim import Optimizer
+
+Arrays = list[np.ndarray]
+# (initial parameters, gradients of each step, all options) -> parameters after each step, float64.
+Oracle = Callable[[Arrays, Sequence[Arrays], Mapping[str, Any]], list[Arrays]]
+
+
+class Case(NamedTuple):
+    """Options under which a contender must match its oracle."""
+
+    options: Mapping[str, Any]
+
+
+class BadCase(NamedTuple):
+    """Options that a contender must refuse, with a message that matches."""
+
+    options: Mapping[str, Any]
+    match: str
+
+
+@dataclass(frozen=True)
+class OptimizerSpec:
+    """A contender: how to build it, what to tune, and how to tell that it is right.
+
+    Attributes:
+        name: As `names()` lists it.
+        label: Its name for people, the same in every table, chart and page.
+        paper: Where the algorithm is published.
+        source: Whose code runs, and why that one.
+        build: (model or None, param groups, options) -> a real `torch.optim.Optimizer`. Only
+            contenders that need a module's structure or buffers look at the model.
+        defaults: The options that `create` starts from; the keys are all that it accepts.
+        search: The learning rates, and whatever else the paper tunes, that a fair sweep tries.
+        oracle: The paper's update in NumPy float64, line by line, sharing no code with `build`; the
+            tests hold every contender of this package to one.
+        cases: Options to hold against the oracle; the defaults always are.
+        bad: Options to refuse.
+        decay: Whether its weight decay joins the gradient or shrinks the weights beside the step;
+            an option `weight_decay_mode`, where there is one, goes before.
+        elementwise: Whether each coordinate moves by its own gradients alone, so that many
+            problems may share one tensor.
+        evaluation: A context in which the parameters are the ones to evaluate, for contenders
+            that average: the runner evaluates inside it, and training goes on unchanged after.
+        averages: Whether `evaluation` swaps parameters in that the model's batch-norm statistics
+            do not belong to, so that those must be estimated anew.
+        evaluated: The oracle of what `evaluation` shows after each step, where that differs from
+            the parameters in training.
+        tolerance: How far from the oracle float64 may be, relative to the largest parameter.
+    """
+
+    name: str
+    label: str
+    paper: str
+    source: str
+    build: Callable[[nn.Module | None, list[dict[str, Any]], dict[str, Any]], Optimizer]
+    defaults: Mapping[str, Any]
+    search: Mapping[str, Sequence[float]]
+    oracle: Oracle | None = None
+    cases: Sequence[Case] = ()
+    bad: Sequence[BadCase] = field(default_factory=tuple)
+    decay: Literal["coupled", "decoupled"] = "coupled"
+    elementwise: bool = True
+    evaluation: Callable[[Any], AbstractContextManager[None]] = lambda _: nullcontext()
+    averages: bool = False
+    evaluated: Oracle | None = None
+    tolerance: float = 1e-12

@@ -1,0 +1,96 @@
+"""Lookaround: heads that train on different augmentations and are averaged every k steps.
+
+The heads share the batches, so a budget of examples buys as many as for any other contender. Bare
+parameters have no augmentations, nor batch-norm statistics to keep apart: without a model there is
+one head, and Lookaround is its inner optimizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hvadam_bench.contenders._inner_oracle import InnerOracle
+from hvadam_bench.contenders._options import whole
+from hvadam_bench.contenders._search import log_grid
+from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
+
+
+def build(model: Any, groups: list[dict[str, Any]], options: dict[str, Any]) -> Any:
+    """Build our Lookaround."""
+    from hvadam_bench.contenders._implementations.lookaround import Lookaround
+
+    whole("Lookaround", "heads", options["heads"], 1)
+    heads = options["heads"] if model is not None else 1
+    return Lookaround(groups, **{**options, "heads": heads}, model=model)
+
+
+def oracle(
+    params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any], heads: int = 1
+) -> list[Arrays]:
+    """Return what the parameters hold after each step: the weights of the head that is next."""
+    return [
+        all_heads[t % heads] for t, all_heads in enumerate(_run(params, grads, options, heads), 1)
+    ]
+
+
+def evaluated(
+    params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any], heads: int = 1
+) -> list[Arrays]:
+    """Return the average of the heads after each step."""
+    return [_average(all_heads) for all_heads in _run(params, grads, options, heads)]
+
+
+def _run(
+    params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any], heads: int
+) -> list[list[Arrays]]:
+    """Return the weights of all heads after each step."""
+    weights = [[np.array(p) for p in params] for _ in range(heads)]
+    inner = [InnerOracle(params, options) for _ in range(heads)]
+    trace = []
+    for t, step in enumerate(grads):
+        weights[t % heads] = inner[t % heads].step(weights[t % heads], step)
+        if (t + 1) % (heads * options["k"]) == 0:
+            weights = [_average(weights)] * heads
+        trace.append(list(weights))
+    return trace
+
+
+def _average(weights: list[Arrays]) -> Arrays:
+    return [np.mean(tensors, axis=0) for tensors in zip(*weights, strict=True)]
+
+
+SPEC = OptimizerSpec(
+    name="lookaround",
+    label="Lookaround",
+    paper="arXiv:2306.07684",
+    source="ours around torch.optim: the authors' code needs a loop of its own and does not resume",
+    build=build,
+    defaults={
+        "lr": 0.1,
+        "heads": 3,
+        "k": 5,
+        "inner": "sgd",
+        "momentum": 0.9,
+        "betas": (0.9, 0.999),
+        "eps": 1e-8,
+        "weight_decay": 0.0,
+    },
+    search={"lr": log_grid(1e-3, 1.0)},
+    oracle=oracle,
+    cases=[Case({"weight_decay": 0.1}), Case({"inner": "adam", "lr": 1e-2, "betas": (0.5, 0.9)})],
+    bad=[
+        BadCase({"lr": -1.0}, "Lookaround: lr must be >= 0 and finite, got -1"),
+        BadCase({"inner": "lbfgs"}, "Lookaround: inner must be one of 'sgd', 'adam', got 'lbfgs'"),
+        BadCase({"momentum": 1.0}, r"Lookaround: momentum must be in \[0, 1\), got 1"),
+        BadCase({"betas": (0.9, 1.0)}, r"Lookaround: betas\[1\] must be in \[0, 1\), got 1"),
+        BadCase({"eps": 0.0}, "Lookaround: eps must be > 0 and finite, got 0"),
+        BadCase({"weight_decay": -1.0}, "Lookaround: weight_decay must be >= 0"),
+        BadCase({"heads": 0}, "Lookaround: heads must be a whole number >= 1, got 0"),
+        BadCase({"k": 0}, "Lookaround: k must be a whole number >= 1, got 0"),
+    ],
+    evaluation=lambda optimizer: optimizer.evaluation(),
+    averages=False,  # batch-norm statistics are averaged with the weights
+)

@@ -1,0 +1,112 @@
+"""ImageNet-1k as folders of pictures, ``train/<wnid>/*.JPEG`` and ``val/<wnid>/*.JPEG``.
+
+Nothing is decoded before it is asked for. Pictures need Pillow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hvadam_bench.data._spec import DataError, DataSet, refusal
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Pictures in one folder per class; labels follow the order of the folders' names."""
+
+    path: Path
+    classes: tuple[str, ...]
+
+    @cached_property
+    def pictures(self) -> tuple[tuple[Path, int], ...]:
+        """Return all paths and their labels, sorted."""
+        return tuple(
+            (picture, label)
+            for label, name in enumerate(self.classes)
+            for picture in sorted((self.path / name).glob("*.JPEG"))
+        )
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def __getitem__(self, index: int) -> tuple[NDArray[np.uint8], int]:
+        """Return one picture, uint8 of shape (height, width, 3), and its label.
+
+        Raises:
+            DataError: the file is cut short or no picture.
+        """
+        path, label = self.pictures[index]
+        return decode(path), label
+
+
+@dataclass(frozen=True)
+class FolderData:
+    """The official training and validation folders, with the same classes."""
+
+    train: Folder
+    test: Folder
+    classes: int
+
+
+def decode(path: Path) -> NDArray[np.uint8]:
+    """Decode a picture file to RGB; a few official ones are grey or CMYK."""
+    try:
+        from PIL import Image
+    except ModuleNotFoundError as error:
+        raise DataError("imagenet needs Pillow: pip install 'hvadam[bench]'.") from error
+    try:
+        with Image.open(path) as picture:
+            return np.asarray(picture.convert("RGB"))
+    except (OSError, SyntaxError, ValueError) as error:  # Pillow raises all three
+        raise refusal(path, "a whole JPEG picture", str(error)) from error
+
+
+def load(root: Path, classes: int = 1000) -> FolderData:
+    """Find the folders; `classes` many must be there in both parts, none of them empty."""
+    train, val = root / "imagenet" / "train", root / "imagenet" / "val"
+    names = _subfolders(train)
+    if len(names) != classes:
+        raise refusal(train, f"{classes:,} folders, one per class", f"{len(names):,}")
+    if _subfolders(val) != names:
+        odd = sorted(set(names) ^ set(_subfolders(val)))
+        raise refusal(val, f"folders of the same names as {train}", f"{odd[0]} in one only")
+    parts = Folder(train, names), Folder(val, names)
+    for part in parts:
+        empty = set(range(classes)) - {label for _, label in part.pictures}
+        if empty:
+            raise refusal(part.path / names[min(empty)], "a folder of *.JPEG", "none")
+    return FolderData(*parts, classes)
+
+
+def _subfolders(path: Path) -> tuple[str, ...]:
+    return tuple(sorted(one.name for one in path.iterdir() if one.is_dir()))
+
+
+def _missing(root: Path) -> str | None:
+    absent = [f"imagenet/{part}" for part in ("train", "val") if not _is_filled(root, part)]
+    if absent:
+        return f"put {' and '.join(f'{one}/<wnid>/*.JPEG' for one in absent)} into {root}"
+    return None
+
+
+def _is_filled(root: Path, part: str) -> bool:
+    path = root / "imagenet" / part
+    return path.is_dir() and bool(_subfolders(path))
+
+
+DATA_SETS = [
+    DataSet(
+        name="imagenet",
+        title="ImageNet-1k: 1,281,167 pictures in 1,000 classes",
+        licence="for research, after registration",
+        load=load,
+        missing=_missing,
+        by_hand="register at https://image-net.org for ILSVRC2012 and unpack its archives, the "
+        "validation pictures sorted into folders by class",
+    )
+]

@@ -1,0 +1,1 @@
+"""Networks that tasks train, and the maths that belongs to them."""

@@ -1,0 +1,1 @@
+"""Tasks made concrete: networks, batches, losses and measures, ready to train."""

@@ -1,0 +1,132 @@
+"""What a task is to the runner. A task knows nothing of optimizers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+Split = Literal["train", "valid", "test"]
+
+
+def fit_batch(settings: Mapping[str, Any], examples: int, name: str = "batch_size") -> int:
+    """Return the batch size of some settings, refused if the training set has fewer examples.
+
+    Example:
+        >>> fit_batch({"batch_size": 100_000}, examples=200)
+        Traceback (most recent call last):
+        ValueError: batch_size must be at most 200, all training examples, got 100000.
+    """
+    size = settings[name]
+    if size > examples:
+        raise ValueError(f"{name} must be at most {examples}, all training examples, got {size}.")
+    return size
+
+
+class Update(NamedTuple):
+    """A loss to take one step on, and the network whose parameters move."""
+
+    loss: Tensor
+    network: str = "model"
+
+
+class Problem:
+    """A task at one scale with one seed: networks, data and measures, ready to train.
+
+    The runner asks for a batch, then for its updates one at a time: it differentiates each loss,
+    clips, steps the network's optimizer, and only then asks for the next. Everything random draws
+    from generators seeded by the run's seed or from torch's global one, which the runner saves in
+    its checkpoints.
+
+    Attributes:
+        networks: By name; each gets an optimizer of its own. Most tasks have one, "model".
+        steps: Batches in a full run. Every contender sees as many: the budget is in examples.
+        batch_size: Examples in a batch.
+        weight_decay: For contenders that have one, unless the run says otherwise.
+        max_grad_norm: To clip each network's gradients to, if any.
+    """
+
+    networks: dict[str, nn.Module]
+    steps: int
+    batch_size: int
+    weight_decay: float = 0.0
+    max_grad_norm: float | None = None
+
+    def batch(self, step: int, variant: int = 0) -> Any:
+        """Return the batch of a step: the same whenever asked for, so that a run can resume.
+
+        Args:
+            step: From 0.
+            variant: Which of several augmentations, for contenders that train several heads.
+        """
+        raise NotImplementedError
+
+    def updates(self, batch: Any) -> Iterator[Update]:
+        """Yield the losses of a batch, in the order to step on them."""
+        raise NotImplementedError
+
+    def lr_factor(self, step: int) -> float:
+        """Return what the schedule multiplies the learning rate by at a step."""
+        return 1.0
+
+    def evaluate(self, split: Split) -> dict[str, float]:
+        """Return the measures of a split, the task's metric and "loss" among them, in eval mode.
+
+        "valid" is a fixed part of the training set that no batch draws from; "test" is asked for
+        once, at the end.
+        """
+        raise NotImplementedError
+
+    def collapsed(self, measures: Mapping[str, float]) -> bool:
+        """Return whether measures tell of samples that are all alike; only generators can."""
+        return False
+
+    def artifacts(self) -> dict[str, bytes]:
+        """Return files, by name, that show at an evaluation what was learnt: sample grids, say."""
+        return {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what training carries between batches besides weights: hidden states, averages."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up what `state_dict` gave."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One kind of training, at several scales.
+
+    Attributes:
+        name: As `names()` lists it.
+        title: For people.
+        source: Where its protocol is from: a table or figure of the paper, or "extra".
+        metric: The measure that counts, a key of what `Problem.evaluate` returns.
+        goal: Whether more of it is better.
+        build: (settings, seed, protocol) -> Problem.
+        scales: By name, the settings: "smoke" takes seconds, "laptop" 20 to 60 seconds on one
+            core, or less, "paper" is the published protocol, where there is one. All scales have
+            the same keys.
+        data: Data sets that it reads, by their names in `hvadam_bench.data`.
+        protocols: "standard", and "inherited" where published quirks can be had.
+        published: The paper's numbers at "paper" scale, contender or variant -> value.
+        stream: Whether no example comes twice, so that a batch may be of any size.
+        evaluations: How many points a run's curve has, evenly spaced, the end included; where
+            scales differ in it, it is a setting of theirs instead.
+    """
+
+    name: str
+    title: str
+    source: str
+    metric: str
+    goal: Literal["min", "max"]
+    build: Callable[[Mapping[str, Any], int, str], Problem]
+    scales: Mapping[str, Mapping[str, Any]]
+    data: Sequence[str] = ()
+    protocols: Sequence[str] = ("standard",)
+    published: Mapping[str, float] = field(default_factory=dict)
+    stream: bool = False
+    evaluations: int = 10

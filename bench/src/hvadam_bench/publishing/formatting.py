@@ -1,0 +1,358 @@
+"""Numbers and words as a reader wants them: as many digits as the spread allows, no more.
+
+Pages and the terminal write numbers with these functions alone, so that none looks two ways.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Container, Iterable, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+from hvadam_bench.analysis import statistics
+
+MINUS, NOTHING = "−", "–"
+NOT_FID = "Fréchet distance (not FID)"
+# What a float knows of a decimal that was computed: 97 - 98.05 is -1.05 to so many digits.
+_KNOWN_DIGITS = 12
+# Smaller numbers are written with an exponent.
+_MOST_DECIMALS = 6
+
+
+def measure(metric: str, measured: Container[str]) -> str:
+    """Return what a metric is called, given all that was measured beside it.
+
+    A Fréchet distance is FID with the features of Inception only, where "fid" is measured too.
+
+    Example:
+        >>> measure("valid_loss", ()), measure("frechet", ()), measure("frechet", {"fid"})
+        ('valid loss', 'Fréchet distance (not FID)', 'FID')
+    """
+    if metric == "frechet":
+        return "FID" if "fid" in measured else NOT_FID
+    return metric.replace("_", " ")
+
+
+class Units:
+    """The way to write values of one metric on one task, given those of each contender.
+
+    The spread over seeds decides how many decimals they have. Accuracies are percentages; those
+    that are given as shares are made so.
+
+    Example:
+        >>> units = Units(statistics.Metric("accuracy", "max"), [[0.91, 0.93], [0.914]])
+        >>> units.value(0.914), units.change(-0.005), units.name
+        ('91.4', '−0.5', 'accuracy, %')
+    """
+
+    def __init__(
+        self,
+        metric: statistics.Metric,
+        groups: Iterable[Iterable[float]],
+        measured: Container[str] = (),
+    ) -> None:
+        finite = [[value for value in group if math.isfinite(value)] for group in groups]
+        percent = metric.name.endswith("accuracy")
+        shares = percent and all(0 <= v <= 1 for g in finite for v in g)
+        self.factor = 100 if shares else 1
+        self.measure = name = measure(metric.name, measured)
+        self.name = f"{name}, %" if percent else name
+        counted = f" in {name}" if " " in name else f" {name}"
+        self.unit = " points" if percent else counted
+        written = [[value * self.factor for value in group] for group in finite]
+        decimals = _decimals(written)
+        self.decimals = min(_MOST_DECIMALS, decimals)
+        # Where all are tiny, decimals would be zeros: significant digits instead, at least two.
+        largest = max((abs(value) for group in written for value in group), default=0.0)
+        tiny = decimals > _MOST_DECIMALS and 0 < largest < 1e-3
+        self._digits = max(2, decimals + math.floor(math.log10(largest)) + 1) if tiny else 0
+
+    def value(self, value: float) -> str:
+        """Return a value; a run that came to no end has none. One that is not 0 does not look so.
+
+        Example:
+            >>> losses = Units(statistics.Metric("loss", "min"), [[0.5, 0.6], [3.2e-8]])
+            >>> losses.value(0.55), losses.value(3.2e-8), losses.value(0.0)
+            ('0.55', '3.2e-8', '0.00')
+        """
+        if math.isnan(value):
+            return NOTHING
+        if math.isinf(value):
+            return "diverged"
+        text = self._write(value)
+        return text if value == 0 or _shows(text) else _signed(number(value * self.factor, 2))
+
+    def change(self, value: float) -> str:
+        """Return a difference with its sign."""
+        if math.isnan(value):
+            return NOTHING
+        if math.isinf(value):
+            return infinity(value)
+        return _plus(self._write(value), value)
+
+    def bound(self, value: float) -> str:
+        """Return an end of an interval of differences, without a plus."""
+        return self.change(value).removeprefix("+")
+
+    def spread(self, middle: float, interval: statistics.Interval | None) -> str:
+        """Return a value with its interval, if it has one.
+
+        Example:
+            >>> units = Units(statistics.Metric("perplexity", "min"), [[51.1, 50.1, 51.4]])
+            >>> units.spread(51.1, statistics.Interval(50.1, 51.4, 0.95))
+            '51.1 [50.1, 51.4]'
+        """
+        if interval is None:
+            return self.value(middle)
+        return ranged(middle, interval.low, interval.high, self.value)
+
+    def difference(
+        self, middle: float, interval: statistics.Interval, *, settled: bool = False
+    ) -> str:
+        """Return a difference with its interval; a settled one shows however small it is.
+
+        Example:
+            >>> units = Units(statistics.Metric("accuracy", "max"), [[91.0, 93.0]])
+            >>> units.difference(97.0 - 98.05, statistics.Interval(-2.0, 0.0, 0.99))
+            '−1.1 [−2.0, 0.0]'
+            >>> units.difference(1e-3, statistics.Interval(5e-4, 2e-3, 0.99), settled=True)
+            '+0.001 [+0.0005, +0.002]'
+        """
+        hidden = settled and not _shows(self.change(middle))
+        write = (lambda x: _tiny(x * self.factor)) if hidden else self.change
+        return ranged(middle, interval.low, interval.high, write)
+
+    def _write(self, value: float) -> str:
+        scaled = value * self.factor
+        if self._digits:
+            return _signed(number(scaled, self._digits))
+        return fixed(scaled, self.decimals)
+
+
+def fixed(x: float, decimals: int) -> str:
+    """Return a number with so many decimals, a half away from 0, and never a minus before zeros.
+
+    It is the decimal number that is rounded, not the binary one that stands for it: what is shown
+    does not depend on how the same number was computed.
+
+    Example:
+        >>> fixed(-1.05, 1), fixed(97.0 - 98.05, 1), fixed(2.675, 2), fixed(-0.04, 1)
+        ('−1.1', '−1.1', '2.68', '0.0')
+    """
+    known = Decimal(f"{x:.{_KNOWN_DIGITS}g}")
+    text = f"{known.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP):f}"
+    return _signed(text if _shows(text) else text.removeprefix("-"))
+
+
+def ranged(middle: float, low: float, high: float, write: Callable[[float], str]) -> str:
+    """Return a median with its interval in brackets; brackets mean that and nothing else.
+
+    Example:
+        >>> ranged(1.5, 1.0, 2.0, "{:.1f}".format)
+        '1.5 [1.0, 2.0]'
+    """
+    return f"{write(middle)} [{write(low)}, {write(high)}]"
+
+
+def quartiles(
+    middle: float | None, low: float | None, high: float | None, write: Callable[[Any], str]
+) -> str:
+    """Return a median of repeated measurements and, in parentheses, the quartiles around it.
+
+    Example:
+        >>> quartiles(1.5, 1.0, 2.0, "{:.1f}".format)
+        '1.5 (1.0 to 2.0)'
+    """
+    return f"{write(middle)} ({write(low)} to {write(high)})"
+
+
+def signed(x: float, decimals: int) -> str:
+    """Return a difference with its sign and so many decimals; 0 has none.
+
+    Example:
+        >>> signed(0.444, 2), signed(-0.5, 2), signed(0.001, 2), signed(math.inf, 2)
+        ('+0.44', '−0.50', '0.00', '+∞')
+    """
+    if math.isinf(x):
+        return infinity(x)
+    return _plus(fixed(x, decimals), x)
+
+
+def share(x: float) -> str:
+    """Return a share in percent, which is 0% or 100% only if it is so exactly.
+
+    Example:
+        >>> share(0.25), share(0.001), share(0.999), share(1.0)
+        ('25%', '<1%', '>99%', '100%')
+    """
+    if 0.995 <= x < 1:
+        return ">99%"
+    return "<1%" if 0 < x < 0.005 else f"{100 * x:.0f}%"
+
+
+def shortfall(cost: float | None) -> str:
+    """Return how many percent something is short of the best.
+
+    Example:
+        >>> shortfall(0.0), shortfall(1.234), shortfall(math.inf), shortfall(None)
+        ('0%', '1.2%', 'diverged', '–')
+    """
+    if cost is None or math.isnan(cost):
+        return NOTHING
+    if math.isinf(cost):
+        return "diverged"
+    return "0%" if cost == 0 else f"{cost:.1f}%" if cost < 10 else f"{cost:.0f}%"
+
+
+def number(x: float | None, digits: int = 3) -> str:
+    """Return a number of so many digits, without a plus in its exponent.
+
+    Example:
+        >>> number(1234567.0), number(-0.5), number(0.0), number(None), number(20772.0)
+        ('1.23e6', '-0.5', '0', '–', '20,800')
+        >>> number(412.0, 2)
+        '410'
+    """
+    if x is None:
+        return NOTHING
+    if 10**digits <= abs(x) < 1e5:
+        return f"{float(f'{x:.{digits}g}'):,.0f}"
+    mantissa, _, exponent = f"{x:.{digits}g}".partition("e")
+    return f"{mantissa}e{int(exponent)}" if exponent else mantissa
+
+
+def three_digits(value: float) -> str:
+    """Return a number with three significant digits and never an exponent.
+
+    Example:
+        >>> three_digits(0.5), three_digits(12.34), three_digits(1234.0)
+        ('0.50', '12.3', '1234')
+    """
+    whole = len(str(int(abs(value)))) if abs(value) >= 1 else 1
+    return f"{value:.{max(0, 3 - whole)}f}"
+
+
+def amount(count: float) -> str:
+    """Return a count, in millions if it is large.
+
+    Example:
+        >>> amount(4e6), amount(10000)
+        ('4M', '10,000')
+    """
+    return f"{count / 1e6:g}M" if count >= 1e6 else f"{count:,.0f}"
+
+
+def rate(lr: float) -> str:
+    """Return a learning rate, shortly.
+
+    Example:
+        >>> rate(0.001), rate(0.03), rate(0.3)
+        ('1e-3', '3e-2', '0.3')
+    """
+    mantissa, _, exponent = f"{lr:.2e}".partition("e")
+    digits = mantissa.rstrip("0").rstrip(".")
+    return f"{digits}e{int(exponent)}" if not 0.1 <= lr < 100 else f"{lr:g}"
+
+
+def seconds(value: float) -> str:
+    """Return a time that was measured.
+
+    Example:
+        >>> seconds(0.00123), seconds(4.56), seconds(75.0), seconds(8000.0)
+        ('1.23 ms', '4.56 s', '75.0 s', '133 min')
+    """
+    if not math.isfinite(value):
+        return NOTHING
+    if value < 1:
+        return f"{three_digits(1e3 * value)} ms"
+    return f"{three_digits(value)} s" if value < 1000 else f"{value / 60:.0f} min"
+
+
+def duration(value: float) -> str:
+    """Return a rough time in the largest unit of which there are at least two.
+
+    Example:
+        >>> duration(40), duration(600), duration(7200), duration(9e5)
+        ('40 s', '10 min', '2 h', '10 days')
+    """
+    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
+        if value >= 2 * size:
+            return f"{value / size:.0f} {unit}"
+    return f"{value:.0f} s"
+
+
+def chance(p: float) -> str:
+    """Return a probability in words.
+
+    Example:
+        >>> chance(0.25), chance(0.0625), chance(1.0)
+        ('1 time in 4', '1 time in 16', 'every time')
+    """
+    return "every time" if p >= 0.75 else f"1 time in {round(1 / p)}"
+
+
+def listed(parts: Iterable[str]) -> str:
+    """Return a list in words, with commas and "and" before the last.
+
+    Example:
+        >>> listed(["a", "b", "c"]), listed(["a"]), listed([])
+        ('a, b and c', 'a', 'nothing')
+    """
+    *before, last = list(parts) or ["nothing"]
+    return f"{', '.join(before)} and {last}" if before else last
+
+
+def counted(count: int, unit: str, units: str = "") -> str:
+    """Return how many of something there are.
+
+    Example:
+        >>> counted(1, "task"), counted(2396, "run"), counted(2, "study", "studies")
+        ('1 task', '2,396 runs', '2 studies')
+    """
+    return f"{count:,} {unit if count == 1 else units or unit + 's'}"
+
+
+def spanned(counts: Iterable[float]) -> str:
+    """Return the smallest and the largest of some numbers, or the one that they are.
+
+    Example:
+        >>> spanned([970, 1320, 990]), spanned([5, 5])
+        ('970 to 1,320', '5')
+    """
+    found = sorted(set(counts)) or [0]
+    ends = dict.fromkeys((found[0], found[-1]))
+    return " to ".join(f"{end:,}" for end in ends)
+
+
+def infinity(x: float) -> str:
+    """Return the sign of an infinity before its own."""
+    return "+∞" if x > 0 else f"{MINUS}∞"
+
+
+def _decimals(groups: Sequence[Sequence[float]]) -> int:
+    """Return how many decimals show the typical contender's spread over seeds in two digits."""
+    spreads = sorted(max(group) - min(group) for group in groups if len(set(group)) > 1)
+    largest = max((abs(value) for group in groups for value in group), default=0.0)
+    spread = max(spreads[len(spreads) // 2] if spreads else 0.01 * largest, 1e-5 * largest)
+    return 3 if spread <= 0 else max(0, 1 - math.floor(math.log10(spread)))
+
+
+def _shows(text: str) -> bool:
+    """Tell whether a number as written has a digit other than 0."""
+    return any(digit in text for digit in "123456789")
+
+
+def _signed(text: str) -> str:
+    """Return a number as written with the sign of minus, but in its exponent."""
+    return MINUS + text[1:] if text.startswith("-") else text
+
+
+def _plus(text: str, x: float) -> str:
+    """Return a number as written with a plus, if it is one that shows above 0."""
+    return f"+{text}" if x > 0 and _shows(text) else text
+
+
+def _tiny(x: float) -> str:
+    """Return a difference of less than the last digit that values have."""
+    return _plus(_signed(number(x, 1)), x)

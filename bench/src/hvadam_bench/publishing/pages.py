@@ -1,0 +1,92 @@
+"""Pages out of templates: Markdown that is wrapped as prose, and HTML in one file.
+
+A template ``templates/NAME.md.j2`` makes Markdown, in which a string is shown as it is (`| text`
+escapes a plain one); ``templates/NAME.html.j2`` makes HTML, in which strings are escaped;
+``templates/NAME.txt.j2`` holds sentences that several pages share. All filters below serve all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from hvadam_bench.publishing import formatting, markdown
+from hvadam_bench.publishing.palette import label
+
+PACKAGE = "hvadam_bench.publishing"
+FILTERS: dict[str, Callable[..., str]] = {
+    "chance": formatting.chance,
+    "counted": formatting.counted,
+    "g": "{:g}".format,
+    "inline": markdown.to_html,
+    "label": label,
+    "listed": formatting.listed,
+    "number": formatting.number,
+    "rate": formatting.rate,
+    "share": formatting.share,
+    "shortfall": formatting.shortfall,
+    "spanned": formatting.spanned,
+    "text": markdown.escape,
+    "thousands": "{:,.0f}".format,
+}
+
+
+def render(template: str, **content: Any) -> str:
+    """Return a page.
+
+    Args:
+        template: Such as ``findings.md.j2``.
+        content: What the template names; a name that is missing is an error.
+    """
+    page = _environment().get_template(template).render(**content)
+    return page if _is_html(template) else markdown.wrap(page) + "\n"
+
+
+def say(template: str, macro: str, *arguments: Any, **named: Any) -> str:
+    """Return what a macro of a template of plain words says, a line for each of its paragraphs.
+
+    Args:
+        template: Such as ``report.txt.j2``; its words are escaped where they are shown.
+        macro: Its name there.
+        arguments: The macro's.
+        named: The macro's, by name.
+    """
+    spoken = getattr(_environment().get_template(template).module, macro)
+    paragraphs = str(spoken(*arguments, **named)).split("\n\n")
+    return "\n".join(" ".join(one.split()) for one in paragraphs if one.strip())
+
+
+def asset(name: str) -> Markup:
+    """Return a style or a script that a page has inside."""
+    return Markup(files(PACKAGE).joinpath("templates", name).read_text(encoding="utf-8"))
+
+
+def embed(content: Any) -> Markup:
+    """Return JSON that cannot end the script element it stands in."""
+    text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader(PACKAGE),
+        autoescape=_is_html,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(FILTERS)
+    return made
+
+
+def _is_html(template: str | None) -> bool:
+    return template is not None and template.endswith(".html.j2")

@@ -1,0 +1,42 @@
+"""All that a store of records says, as one page that needs no network and no framework.
+
+Example:
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from hvadam_bench.running.records import Store
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [page] = write(Store(Path(folder)), Path(folder, "report.html"))
+    ...     "no records" in page.read_text(encoding="utf-8")
+    True
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hvadam_bench.publishing.report.page import render_html, render_markdown
+from hvadam_bench.running.records import Store, write_atomically
+
+__all__ = ["write"]
+
+
+def write(store: Store, out: Path, *, with_markdown: bool = False) -> list[Path]:
+    """Write the page and, if asked, its tables as Markdown beside it.
+
+    Args:
+        store: Where the records are.
+        out: The page.
+        with_markdown: Also write the tables, to `out` with the ending ``.md``.
+
+    Returns:
+        What was written.
+
+    Raises:
+        ValueError: the store holds a file that is no record.
+    """
+    pages = {out: render_html(store)}
+    if with_markdown:
+        pages[out.with_suffix(".md")] = render_markdown(store)
+    for path, text in pages.items():
+        write_atomically(path, text.encode())
+    return list(pages)

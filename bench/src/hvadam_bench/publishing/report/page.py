@@ -1,0 +1,218 @@
+"""The page: one HTML file with everything in it, made of tables, charts and words."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache, cached_property
+from typing import Any
+
+from hvadam._version import __version__
+from hvadam_bench.analysis import statistics
+from hvadam_bench.analysis.grouping import TaskResults, command, group, statuses
+from hvadam_bench.publishing.formatting import measure
+from hvadam_bench.publishing.pages import asset, embed, render, say
+from hvadam_bench.publishing.palette import look, rank
+from hvadam_bench.publishing.report import charts, verdicts
+from hvadam_bench.publishing.report.samples import Samples, samples
+from hvadam_bench.publishing.report.tables import WORDS, tables_of
+from hvadam_bench.publishing.tables import Cell, Table
+from hvadam_bench.running.records import Record, Store
+
+
+@dataclass(frozen=True)
+class Section:
+    """One task as the page shows it; `number` is its place on it."""
+
+    task: TaskResults
+    number: int
+
+    @property
+    def id(self) -> str:
+        """Return the section's anchor."""
+        return f"task-{self.number}"
+
+    @property
+    def conditions(self) -> str:
+        """Return the scale, and what else is not as usual."""
+        said = [f"{self.task.scale} scale"]
+        if self.task.protocol != "standard":
+            said.append(f"{self.task.protocol} protocol")
+        said += [f"{name}={json.dumps(value)}" for name, value in self.task.settings.items()]
+        return ", ".join(said)
+
+    @cached_property
+    def verdict(self) -> verdicts.Verdict:
+        """Return what it says of HVAdam."""
+        return verdicts.verdict(self.task)
+
+    @property
+    def published(self) -> str:
+        """Return whether the paper's numbers stand beside ours, and why not."""
+        runs = [run for one in self.task.contenders.values() for run in one.judged]
+        shown = any(run.published is not None for run in runs)
+        return say(WORDS, "on_published", shown, self.task.scale, self.task.settings)
+
+    @cached_property
+    def tables(self) -> list[Table]:
+        """Return what the task measured, the results first."""
+        return tables_of(self.task)
+
+    @cached_property
+    def charts(self) -> list[charts.Chart]:
+        """Return curves over steps and over learning rates, as far as there are any."""
+        found = (charts.curves(self.task), charts.rates(self.task))
+        return [chart for chart in found if chart]
+
+
+@dataclass(frozen=True)
+class Links:
+    """What a table's cells lead to: the records behind them, and intervals drawn to one scale."""
+
+    places: Mapping[str, int]
+    reach: float
+    metric: statistics.Metric
+
+    @classmethod
+    def of(cls, section: Section, places: Mapping[str, int]) -> Links:
+        """Return the links of a section; a few intervals that are far out may end at the edge."""
+        cells = [cell for table in section.tables for row in table.cells for cell in row]
+        found = [cell.comparison for cell in cells if cell.comparison]
+        ends = [abs(end) for one in found for end in one.interval[:2] if math.isfinite(end)]
+        reach = 1.2 * statistics.quantile(sorted(ends), 0.75) if any(ends) else 1.0
+        return cls(places, reach, section.task.metric)
+
+    def runs(self, cell: Cell) -> str:
+        """Return the places of a cell's records in the list of all."""
+        return ",".join(map(str, sorted(self.places[run.config.key] for run in cell.records)))
+
+    def whisker(self, cell: Cell) -> dict[str, Any] | None:
+        """Return an interval from 0 to 100, with 50 for no difference and better to the right."""
+        found = cell.comparison
+        if found is None:
+            return None
+        sign = 1 if self.metric.goal == "max" else -1
+
+        def place(value: float) -> float:
+            return round(50 + 47 * max(-1.0, min(1.0, sign * value / self.reach)), 1)
+
+        low, high = sorted((place(found.interval.low), place(found.interval.high)))
+        standing = found.verdict if found.settled else "tie"
+        return {"low": low, "middle": place(found.difference), "high": high, "standing": standing}
+
+
+def sections_of(records: Iterable[Record]) -> list[Section]:
+    """Return the tasks of a store in the order of the page."""
+    return [Section(task, number) for number, task in enumerate(group(records))]
+
+
+def render_html(store: Store) -> str:
+    """Return the whole page, from all records of a store."""
+    records = sorted(store, key=_order)
+    sections = sections_of(records)
+    places = {record.config.key: place for place, record in enumerate(records)}
+    pictures = {one.id: made for one in sections if (made := samples(one.task, store))}
+    profiles = _profiles([one.task for one in sections])
+    contenders = list(dict.fromkeys(name for one in sections for name in one.task.contenders))
+    drawn = {f"{one.id}-{chart['kind']}": chart for one in sections for chart in one.charts}
+    drawn |= {f"profile-{scale}": chart for scale, chart in profiles.items()}
+    content = {
+        "runs": [_run(record, store) for record in records],
+        "looks": {name: look(name)._asdict() for name in contenders},
+        "charts": drawn,
+    }
+    return render(
+        "report.html.j2",
+        overall=verdicts.overall(one.verdict for one in sections),
+        sections=sections,
+        links={one.id: Links.of(one, places) for one in sections},
+        samples=pictures,
+        profiles=profiles,
+        looks={name: look(name) for name in contenders},
+        colours={name: place for place, name in enumerate(contenders)},
+        environments=_environments(records),
+        statuses=statuses(records),
+        total=len(records),
+        folder=str(store.folder),
+        version=__version__,
+        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        content=embed(content),
+        packed=_packed(pictures),
+        plotly=_plotly() if drawn else "",
+        style=asset("report.css"),
+        script=asset("report.js") + asset("tables.js"),
+    )
+
+
+def render_markdown(store: Store) -> str:
+    """Return verdicts and tables, without charts."""
+    sections = sections_of(store)
+    overall = verdicts.overall(one.verdict for one in sections)
+    return render("report.md.j2", sections=sections, overall=overall)
+
+
+def _packed(pictures: Mapping[str, Samples]) -> dict[str, Any]:
+    return {name: embed(one.packed()) for name, one in pictures.items()}
+
+
+def _profiles(tasks: Sequence[TaskResults]) -> dict[str, charts.Chart]:
+    """Return one profile per scale that has several tasks."""
+    scales = dict.fromkeys(task.scale for task in tasks)
+    found = {s: charts.profile([task for task in tasks if task.scale == s]) for s in scales}
+    return {scale: chart for scale, chart in found.items() if chart}
+
+
+def _order(record: Record) -> tuple[Any, ...]:
+    """Return how a list of runs is read: who, first what was judged, by options and seed."""
+    config = record.config
+    lr = config.options.get("lr", 0)
+    return (rank(config.entrant), record.role == "tuning", lr, config.seed, config.key)
+
+
+def _run(record: Record, store: Store) -> dict[str, Any]:
+    """Return what the list of records behind a cell shows of one."""
+    config = record.config
+    value = record.test.get(record.metric)
+    return {
+        "contender": config.entrant,
+        "seed": config.seed,
+        "options": dict(config.options),
+        "purpose": "tuning" if record.role == "tuning" else "judged",
+        "status": record.status.replace("_", " "),
+        "reason": record.reason,
+        "metric": measure(record.metric, record.test),
+        "test": None if value is None or not math.isfinite(value) else float(f"{value:.6g}"),
+        "seconds": round(record.train_seconds, 2) if record.alone else None,
+        "path": store.where(config),
+        "command": command(config),
+    }
+
+
+def _environments(records: Iterable[Record]) -> list[tuple[int, list[tuple[str, str]]]]:
+    """Return what the runs were made with, and how many of them."""
+    counts = Counter(json.dumps(record.environment, sort_keys=True) for record in records)
+    return [(n, list(_flat(json.loads(text)))) for text, n in counts.most_common()]
+
+
+def _flat(plain: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    for name, value in plain.items():
+        if isinstance(value, Mapping):
+            yield name, ", ".join(f"{key} {inner}" for key, inner in value.items())
+        elif isinstance(value, list):
+            yield name, ", ".join(map(str, value))
+        else:
+            yield name, str(value)
+
+
+@cache
+def _plotly() -> str:
+    """Return Plotly's script, compressed: the page unpacks it when a chart comes into view."""
+    from plotly.offline import get_plotlyjs
+
+    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode()

@@ -1,0 +1,318 @@
+// Draws the charts, leafs through samples, toggles contenders, and lists the runs behind a cell. The
+// numbers are all in the JSON elements; Plotly is unpacked when the first chart comes into view.
+"use strict";
+
+const content = JSON.parse(document.getElementById("content").textContent);
+const hidden = new Set(Object.keys(content.looks).filter((name) => /^hvadam\d$/.test(name)));
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const coarse = matchMedia("(pointer: coarse), (max-width: 760px)");
+const bar = document.querySelector(".contenders");
+const charts = new Map(); // figure element -> {chart, x, zoom}
+
+// ---- Plotly
+
+let loading;
+function plotly() {
+  loading ??= (async () => {
+    const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (c) => c.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+    return window.Plotly;
+  })();
+  return loading;
+}
+
+function variable(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function colour(contender) {
+  const look = content.looks[contender];
+  return dark.matches ? look.dark : look.light;
+}
+
+function translucent(hex, alpha) {
+  const [r, g, b] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  return `rgba(${r},${g},${b},${alpha})`;
+}
+
+function escaped(text) {
+  return text.replace(/[&<>]/g, (sign) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[sign]);
+}
+
+// ---- Charts: what Plotly is handed
+
+function line(contender, more) {
+  const look = content.looks[contender];
+  return {
+    type: "scatter",
+    mode: "lines",
+    name: escaped(look.label),
+    line: { color: colour(contender), width: look.width, dash: look.dash },
+    ...more,
+  };
+}
+
+function curves(chart, by) {
+  const shown = chart.traces.filter((trace) => !hidden.has(trace.contender));
+  // Bands of many contenders would cover each other: then only the two that matter most have one.
+  const banded = (name) => shown.length <= 4 || name === "hvadam" || name === "adam";
+  const bands = shown.filter((trace) => banded(trace.contender)).map((trace) => {
+    const kept = trace.y.map((_, i) => i).filter((i) => trace.low[i] !== null && trace.high[i] !== null);
+    const there = kept.map((i) => trace[by][i]);
+    return {
+      type: "scatter", mode: "lines", fill: "toself", hoverinfo: "skip", line: { width: 0 },
+      fillcolor: translucent(colour(trace.contender), 0.16),
+      x: [...there, ...there.toReversed()],
+      y: [...kept.map((i) => trace.high[i]), ...kept.toReversed().map((i) => trace.low[i])],
+    };
+  });
+  const lines = shown.map((trace) => line(trace.contender, {
+    x: trace[by], y: trace.y,
+    customdata: trace.y.map((_, i) => [trace.low[i] ?? "diverged", trace.high[i] ?? "diverged", trace.n, trace.steps[i], trace.seconds?.[i]]),
+    hovertemplate: "<b>%{fullData.name}</b>: %{y:.5~g}<br>quartiles %{customdata[0]:.5~g} to %{customdata[1]:.5~g}"
+      + `<br>step %{customdata[3]:,}${trace.seconds ? ", %{customdata[4]:.3~g} s" : ""}, n = %{customdata[2]}<extra></extra>`,
+  }));
+  const y = axis(chart.y, chart.log ? "log" : "linear");
+  // A copy: Plotly writes where a reader zooms to into what it is given.
+  if (chart.window) y.range = chart.window.map(chart.log ? Math.log10 : Number);
+  return { data: [...bands, ...lines], x: axis(by === "steps" ? "steps" : "seconds in training"), y };
+}
+
+function rates(chart) {
+  const shown = chart.traces.filter((trace) => !hidden.has(trace.contender));
+  const values = chart.traces.flatMap((trace) => trace.y).filter((y) => y !== null);
+  const scale = chart.log ? Math.log10 : (y) => y;
+  const [low, high] = [Math.min(...values), Math.max(...values)].map(scale);
+  const margin = 0.08 * (high - low || 1);
+  const range = [low - margin, high + margin];
+  const edge = chart.goal === "max" ? range[0] : range[1]; // where what diverged is marked
+  const ground = chart.log ? 10 ** edge : edge;
+  const lines = shown.map((trace) => line(trace.contender, {
+    mode: "lines+markers", x: trace.x, y: trace.y,
+    marker: { opacity: 1, size: trace.x.map((lr) => (lr === trace.chosen ? 11 : 5)), line: { width: 1, color: variable("--ground") } },
+    hovertemplate: "<b>%{fullData.name}</b>: %{y:.5~g}<br>lr %{x:~g}<extra></extra>",
+  }));
+  const lost = shown.map((trace) => {
+    const at = trace.x.filter((_, i) => trace.y[i] === null);
+    return line(trace.contender, {
+      mode: "markers", x: at, y: at.map(() => ground), cliponaxis: false,
+      marker: { symbol: "x-thin", size: 8, line: { width: 2, color: colour(trace.contender) } },
+      hovertemplate: "<b>%{fullData.name}</b><br>lr %{x:~g}: diverged or pruned<extra></extra>",
+    });
+  });
+  // Powers are written larger than other ticks.
+  const x = { ...axis("learning rate", "log"), dtick: 1, exponentformat: "power", tickformat: "", tickfont: { size: 10 } };
+  return { data: [...lines, ...lost], x, y: { ...axis(chart.y, chart.log ? "log" : "linear"), range } };
+}
+
+function profile(chart) {
+  const shown = chart.traces.filter((trace) => !hidden.has(trace.contender));
+  const data = shown.map((trace) => {
+    const own = line(trace.contender, { x: trace.x, y: trace.y });
+    own.line.shape = "hv";
+    own.hovertemplate = "<b>%{fullData.name}</b><br>%{y:.0%} of tasks within τ = %{x:.3~g}<extra></extra>";
+    return own;
+  });
+  return { data, x: { ...axis("τ: times the steps of the quickest", "log"), nticks: 8 }, y: { ...axis("share of tasks"), range: [-0.03, 1.05], tickformat: ".0%" } };
+}
+
+function axis(title, type = "linear") {
+  return {
+    type, title: { text: escaped(title), standoff: 8, font: { size: 12 } }, automargin: true,
+    gridcolor: variable("--line"), linecolor: variable("--line"), zeroline: false, ticks: "outside", tickcolor: variable("--line"),
+    // Few ticks with whole numbers: many would be single digits, and two of them the same.
+    ...(type === "log" ? { minor: { showgrid: false }, nticks: 4, tickformat: "~g" } : {}),
+  };
+}
+
+async function draw(figure) {
+  const state = charts.get(figure);
+  const { data, x, y } = { curves, rates, profile }[state.chart.kind](state.chart, state.x);
+  // Heaviest last, so that it lies on top.
+  data.sort((a, b) => (a.line.width ?? 0) - (b.line.width ?? 0));
+  const layout = {
+    margin: { l: 8, r: 12, t: 8, b: 8 }, showlegend: false, hovermode: "closest",
+    dragmode: state.zoom ? "zoom" : false, xaxis: x, yaxis: y,
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: variable("--text") },
+    hoverlabel: { bgcolor: variable("--raised"), bordercolor: variable("--line"), font: { color: variable("--text") }, align: "left" },
+  };
+  const place = figure.querySelector(".plot");
+  try {
+    const Plotly = await plotly();
+    await Plotly.react(place, data, layout, { displayModeBar: false, responsive: true, doubleClick: "reset+autosize" });
+  } catch (error) {
+    place.classList.add("broken");
+    place.textContent = `The chart cannot be drawn here: ${error.message}`;
+  }
+}
+
+function press(button, pressed) {
+  button.setAttribute("aria-pressed", String(pressed));
+}
+
+function tools(figure) {
+  const state = charts.get(figure);
+  const row = figure.querySelector(".tools");
+  const add = (text, act, pressed) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = text;
+    if (pressed !== undefined) press(button, pressed);
+    button.addEventListener("click", () => act(button));
+    row.append(button);
+    return button;
+  };
+  if (state.chart.kind === "curves" && state.chart.traces.every((trace) => trace.seconds)) {
+    const choose = (by) => {
+      state.x = by;
+      press(steps, by === "steps");
+      press(seconds, by === "seconds");
+      draw(figure);
+    };
+    const steps = add("by steps", () => choose("steps"), true);
+    const seconds = add("by time", () => choose("seconds"), false);
+  }
+  // On a touch screen dragging scrolls the page unless asked to zoom.
+  add("drag to zoom", (button) => {
+    state.zoom = !state.zoom;
+    press(button, state.zoom);
+    draw(figure);
+  }, state.zoom);
+  if (state.chart.kind === "curves") {
+    add("all values", async () => (await plotly()).relayout(figure.querySelector(".plot"), { "xaxis.autorange": true, "yaxis.autorange": true }));
+  }
+  add("reset", () => draw(figure));
+}
+
+const seen = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    if (!isIntersecting) continue;
+    seen.unobserve(target);
+    charts.get(target).drawn = true;
+    draw(target);
+  }
+}, { rootMargin: "300px" });
+
+for (const figure of document.querySelectorAll("figure.chart")) {
+  charts.set(figure, { chart: content.charts[figure.dataset.chart], x: "steps", zoom: !coarse.matches, drawn: false });
+  tools(figure);
+  seen.observe(figure);
+}
+
+function redraw() {
+  for (const [figure, state] of charts) if (state.drawn) draw(figure);
+}
+dark.addEventListener("change", redraw);
+
+// ---- Samples
+
+const PNG = "data:image/png;base64,";
+
+function unpack(part) {
+  const packed = JSON.parse(document.getElementById(part.dataset.packed).textContent);
+  // What the page shows from the start is not packed a second time.
+  for (const { dataset, src } of part.querySelectorAll("img")) packed.pictures[dataset.place] = src.slice(PNG.length);
+  return packed;
+}
+
+function go(part, at) {
+  part.packed ??= unpack(part);
+  const { steps, pictures, figures } = part.packed;
+  for (const figure of part.querySelectorAll("figure")) {
+    const { shown, values } = figures[figure.dataset.of];
+    figure.querySelector("img").src = PNG + pictures[shown[at]];
+    figure.querySelector(".value").textContent = values[at];
+  }
+  const text = `step ${steps[at].toLocaleString("en")}`;
+  part.querySelector("output").textContent = text;
+  part.querySelector("input").setAttribute("aria-valuetext", text);
+}
+
+for (const part of document.querySelectorAll(".samples")) {
+  const slider = part.querySelector("input");
+  if (!slider) continue;
+  slider.addEventListener("input", () => go(part, Number(slider.value)));
+  part.querySelector(".steps").hidden = false;
+}
+
+// ---- Contenders
+
+function chips() {
+  for (const chip of document.querySelectorAll("[data-contender]")) press(chip, !hidden.has(chip.dataset.contender));
+  for (const figure of document.querySelectorAll("[data-of]")) figure.hidden = hidden.has(figure.dataset.of);
+}
+
+bar?.addEventListener("click", (event) => {
+  const chip = event.target.closest("button");
+  if (!chip) return;
+  const { contender, show } = chip.dataset;
+  const names = Object.keys(content.looks);
+  if (show) {
+    hidden.clear();
+    if (show === "few") for (const name of names) if (name !== "hvadam" && name !== "adam") hidden.add(name);
+  } else if (!hidden.delete(contender)) {
+    hidden.add(contender);
+  }
+  chips();
+  redraw();
+});
+chips();
+
+// What a link leads to, and the slider of samples, must not lie under the bar of contenders, however
+// many rows that has.
+if (bar) {
+  new ResizeObserver(() => {
+    document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`);
+  }).observe(bar);
+}
+
+// ---- The runs behind a cell
+
+const dialog = document.getElementById("runs");
+
+function element(tag, text, name) {
+  const made = document.createElement(tag);
+  if (text !== undefined) made.textContent = text;
+  if (name) made.className = name;
+  return made;
+}
+
+function entry(run) {
+  const box = element("div", undefined, "run");
+  const facts = element("div", undefined, "facts");
+  const options = Object.entries(run.options).map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(" ") || "defaults";
+  facts.append(element("b", content.looks[run.contender].label), element("span", `seed ${run.seed} (${run.purpose})`), element("span", options));
+  facts.append(element("span", run.status, run.status === "done" ? "" : "lost"));
+  if (run.test !== null) facts.append(element("span", `test ${run.metric} ${run.test}`));
+  if (run.seconds !== null) facts.append(element("span", `${run.seconds} s`));
+  box.append(facts);
+  if (run.reason) box.append(element("div", run.reason, "lost"));
+  const again = element("div", undefined, "again");
+  const copy = element("button", "copy");
+  copy.type = "button";
+  copy.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(run.command);
+    copy.textContent = "copied";
+  });
+  again.append(element("code", run.command), ...(navigator.clipboard ? [copy] : []));
+  box.append(again, element("div", run.path, "path"));
+  return box;
+}
+
+function list(title, places) {
+  document.getElementById("runs-title").textContent = `${title} (${places.length} run${places.length === 1 ? "" : "s"})`;
+  dialog.querySelector(".list").replaceChildren(...places.map((place) => entry(content.runs[place])));
+  dialog.showModal();
+  dialog.scrollTop = 0;
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-runs]");
+  if (button) list(button.dataset.title, button.dataset.runs.split(",").map(Number));
+  // A click beside the dialog lands on the dialog itself.
+  if (event.target === dialog || event.target.closest(".close")) dialog.close();
+});

@@ -1,0 +1,37 @@
+"""The table that `hvadam variants` prints, which the guide on memory and time shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hvadam_bench.analysis.statistics import Comparison, Interval
+from hvadam_bench.publishing.cells import verdict_word
+from hvadam_bench.publishing.formatting import fixed, ranged, signed
+from hvadam_bench.publishing.pages import say
+from hvadam_bench.publishing.tables import Table
+from hvadam_bench.studies.variants import Difference, Variants
+
+
+def variants_table(found: Variants) -> Table:
+    """Return a table of the variants beside the exact one, a row for each task and variant."""
+    by_place: dict[tuple[str, str], dict[str, Difference]] = {}
+    for one in found.differences:
+        by_place.setdefault((one.task, one.variant), {})[one.measure] = one
+    rows = [
+        [
+            *place,
+            _told(measured["loss"], lambda x: fixed(x, 3)),
+            _told(measured["accuracy"], lambda x: signed(x, 2)),
+            str(measured["loss"].n),
+        ]
+        for place, measured in by_place.items()
+    ]
+    heads = ["task", "variant", "test loss, ratio", "test accuracy, points", "n"]
+    reading = say("terminal.txt.j2", "variants", found.lr, found.differences[0].level)
+    return Table(heads, rows, reading=reading)
+
+
+def _told(one: Difference, write: Callable[[float], str]) -> str:
+    interval = Interval(one.low, one.high, one.level)
+    found = Comparison(one.n, one.median, interval, one.p, one.verdict, comparisons=1)
+    return f"{ranged(one.median, one.low, one.high, write)} {verdict_word(found)}"

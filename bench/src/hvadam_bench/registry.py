@@ -1,0 +1,180 @@
+"""What can be run by its name: this package's own files, a user's, and those of other packages.
+
+    hvadam_bench/contenders/adam.py             ours, read when asked for
+    mybench/mine.py                             of a folder that `HVADAM_PLUGINS` names
+    an entry point of hvadam_bench.contenders   of an installed package
+
+The variable reaches worker processes too, and may name several folders, as `PATH` does. `--plugins`
+of the command line sets it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Generic, NamedTuple, TypeVar
+from zlib import crc32
+
+from hvadam_bench.errors import RefusedError
+
+PLUGINS = "HVADAM_PLUGINS"
+T = TypeVar("T")
+
+
+class Found(NamedTuple):
+    """One thing of a registry: its name, where it is, and how to have it."""
+
+    name: str
+    where: str
+    load: Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Registry(Generic[T]):
+    """Everything of one kind.
+
+    Args:
+        what: A word for it.
+        package: Whose modules are ours; also the group of entry points.
+        attribute: The name under which a module has it.
+        kind: Its class.
+        order: Which names come first; those that are not in it follow, sorted.
+    """
+
+    what: str
+    package: str
+    attribute: str
+    kind: type[T]
+    order: tuple[str, ...] = ()
+
+    def names(self) -> list[str]:
+        """Return all names, in their order."""
+        places = {name: place for place, name in enumerate(self.order)}
+        return sorted(self._all(), key=lambda name: (places.get(name, len(places)), name))
+
+    def get(self, name: str) -> T:
+        """Return one.
+
+        Raises:
+            ValueError: there is none of that name, or it cannot be loaded.
+        """
+        found = self._all()
+        if name not in found:
+            raise ValueError(f"there is no {self.what} {name!r}; {instead(name, self.names())}")
+        return found[name].load()
+
+    def _all(self) -> Mapping[str, Found]:
+        folders = filter(None, os.environ.get(PLUGINS, "").split(os.pathsep))
+        return _collect(self, tuple(folders), tuple(sys.path))
+
+
+def instead(word: str, known: list[str]) -> str:
+    """Return what to write in place of an unknown word.
+
+    Example:
+        >>> instead("adan", ["adam", "sgd"]), instead("x", ["adam", "sgd"])
+        ("did you mean 'adam'?", 'there are adam, sgd.')
+    """
+    close = difflib.get_close_matches(word, known)
+    return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}."
+
+
+@lru_cache(maxsize=16)  # asked for at every look-up
+def _collect(
+    registry: Registry[Any], folders: tuple[str, ...], path: tuple[str, ...]
+) -> Mapping[str, Found]:
+    """Return everything of a registry by its name; `path` is where packages are looked for."""
+    found: dict[str, Found] = {}
+    for one in (
+        *_own(registry),
+        *(one for folder in folders for one in _of_folder(registry, Path(folder).resolve())),
+        *_of_packages(registry),
+    ):
+        if one.name in found:
+            raise RefusedError(
+                f"the {registry.what} of {one.where} is named {one.name!r}, as is "
+                f"that of {found[one.name].where}; give it another name."
+            )
+        found[one.name] = one
+    return found
+
+
+def _own(registry: Registry[Any]) -> Iterator[Found]:
+    package = importlib.import_module(registry.package)
+    for module in pkgutil.iter_modules(package.__path__):
+        if module.name[0] != "_":
+            full = f"{registry.package}.{module.name}"
+
+            def load(full: str = full) -> Any:
+                return getattr(importlib.import_module(full), registry.attribute)
+
+            yield Found(module.name, full, load)
+
+
+def _of_folder(registry: Registry[Any], folder: Path) -> Iterator[Found]:
+    if not folder.is_dir():
+        raise RefusedError(f"{PLUGINS} names {folder}, and there is no such folder.")
+    importlib.invalidate_caches()  # files may be new
+    for path in sorted(folder.glob("*.py")):
+        if path.name[0] != "_":
+            thing = getattr(_module(path), registry.attribute, None)
+            if thing is not None:
+                _check(registry, thing, str(path))
+                yield Found(thing.name, str(path), lambda thing=thing: thing)
+
+
+def _of_packages(registry: Registry[Any]) -> Iterator[Found]:
+    for point in entry_points(group=registry.package):
+        where = f"{point.value} ({point.dist.name if point.dist else 'a package'})"
+
+        def load(point: Any = point, where: str = where) -> Any:
+            with _refusing(where):
+                thing = point.load()
+            _check(registry, thing, where)
+            if thing.name != point.name:
+                raise RefusedError(
+                    f"the entry point {point.name!r} and the {registry.what} "
+                    f"{thing.name!r} of {where} must have one name."
+                )
+            return thing
+
+        yield Found(point.name, where, load)
+
+
+def _module(path: Path) -> ModuleType:
+    """Return a user's file as a module; files of one folder may import each other relatively."""
+    package = f"_hvadam_plugins_{crc32(str(path.parent).encode()):08x}"
+    if package not in sys.modules:
+        parent = ModuleType(package)
+        parent.__path__ = [str(path.parent)]
+        sys.modules[package] = parent
+    with _refusing(str(path)):
+        return importlib.import_module(f"{package}.{path.stem}")
+
+
+@contextmanager
+def _refusing(where: str) -> Iterator[None]:
+    """Enter a context in which another's code may fail, and is named in one line if it does."""
+    try:
+        yield
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise RefusedError(f"{where} cannot be loaded: {why}") from error
+
+
+def _check(registry: Registry[Any], thing: Any, where: str) -> None:
+    if not isinstance(thing, registry.kind):
+        raise RefusedError(
+            f"{registry.attribute} of {where} must be of the class "
+            f"{registry.kind.__name__}, got {type(thing).__name__}."
+        )

@@ -1,0 +1,1 @@
+"""One training run: its configuration, the loop, its checkpoints and its record."""

@@ -1,0 +1,396 @@
+"""One training: how it is set up, its step, its evaluation, and all that it has to remember."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import PurePath
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch.nn.utils import clip_grad_norm_
+
+from hvadam_bench import contenders, tasks
+from hvadam_bench.registry import instead
+from hvadam_bench.running import checkpoints
+from hvadam_bench.running.batch_norm import reestimated
+from hvadam_bench.running.config import RunConfig
+from hvadam_bench.running.machine import Company
+from hvadam_bench.running.records import Decay, Point
+from hvadam_bench.tasks import Problem, Split, Task
+
+# A loss beyond this many times the network's first one, or times 1 if that was smaller, will not
+# come back: a learning rate ten times too large passes it within a few dozen steps.
+BOUND = 1e6
+# What an option or a setting may be, in words; a truth is a number too, so it comes first.
+KINDS: dict[Any, str] = {
+    bool: "True or False",
+    int | float: "a number",
+    str: "a word",
+    list | tuple: "a list",
+}
+# What a point of the curve keeps of HVAdam's diagnostics.
+WATCHED = ("hidden_gain", "alignment", "restarts")
+
+
+class DivergedError(Exception):
+    """A loss or a measure left all bounds."""
+
+
+class Training:
+    """A task and a contender, somewhere between the first step and the last.
+
+    Attributes:
+        step: Batches seen.
+        points: The steps to evaluate at, 0 and the last one among them.
+        curve: The evaluations so far.
+        artifacts: Files made at evaluations, by name.
+        decay: The weight decay of each network.
+        gradient_evaluations: Backward passes so far, of all losses.
+        train_seconds: In steps: fetching the batch, both passes, clipping, the optimizer.
+        evaluation_seconds: In evaluations.
+
+    Raises:
+        ValueError: the configuration names what there is not, or values out of range; or the data
+            that the task reads is not there.
+        TypeError: the contender has no such option.
+    """
+
+    def __init__(self, config: RunConfig) -> None:
+        self.config = config
+        self.task = tasks.get(config.task)
+        self.spec = contenders.get(config.contender)
+        settings = settings_of(self.task, config)
+        self.problem: Problem = self.task.build(settings, config.seed, config.protocol)
+        if self.problem.steps < 1:
+            raise ValueError(
+                f"{config.task} must train for at least 1 step, "
+                f"got {self.problem.steps} of these settings: {settings}."
+            )
+        networks = self.problem.networks
+        options = options_of(self.spec, config, self.problem)
+        self.optimizers = {
+            name: contenders.create(config.contender, network, **options)
+            for name, network in networks.items()
+        }
+        self.decay = {name: decay_of(self.spec, o) for name, o in self.optimizers.items()}
+        count = settings.get("evaluations", self.task.evaluations)
+        self.points = frozenset(round(i * self.problem.steps / count) for i in range(count + 1))
+        self.step = 0
+        self.curve: list[Point] = []
+        self.artifacts: dict[str, bytes] = {}
+        self.gradient_evaluations = 0
+        self.train_seconds = 0.0
+        self.evaluation_seconds = 0.0
+
+        self._company = Company()
+        self._alone_before: bool | None = True  # in the sessions before this one
+        self._parameters = {name: list(network.parameters()) for name, network in networks.items()}
+        self._rates = [
+            (group, group["lr"]) for o in self.optimizers.values() for group in o.param_groups
+        ]
+        self._factor = 1.0
+        self._first: dict[str, float] = {}  # each network's first loss
+        self._losses = (0.0, 0)  # sum and count since the last point
+        self._train_mode()
+
+    @property
+    def alone(self) -> bool | None:
+        """Return whether the training has had the machine to itself; None if that is not known."""
+        now = self._company.is_absent()
+        return None if None in (now, self._alone_before) else bool(now and self._alone_before)
+
+    def advance(self) -> float:
+        """Take the steps of one batch; returns the mean of their losses.
+
+        Raises:
+            DivergedError: a loss is not finite, or beyond `BOUND`.
+        """
+        started = perf_counter()
+        problem = self.problem
+        self._schedule(problem.lr_factor(self.step))
+        # Heads of Lookaround see the same batches under different augmentations.
+        variant = getattr(next(iter(self.optimizers.values())), "head", 0)
+        total, count = 0.0, 0
+        for loss, name in problem.updates(problem.batch(self.step, variant)):
+            total += self._checked(loss.item(), name)
+            count += 1
+            optimizer = self.optimizers[name]
+            optimizer.zero_grad()
+            loss.backward()
+            self.gradient_evaluations += 1
+            if problem.max_grad_norm is not None:
+                clip_grad_norm_(self._parameters[name], problem.max_grad_norm)
+            optimizer.step()
+        self.step += 1
+        self._losses = self._losses[0] + total, self._losses[1] + count
+        self.train_seconds += perf_counter() - started
+        return total / max(count, 1)
+
+    def evaluate(self) -> Point:
+        """Add a point to the curve.
+
+        Raises:
+            DivergedError: a measure is not finite.
+        """
+        started = perf_counter()
+        with self._shown():
+            valid = self._measured("valid")
+            for name, content in self.problem.artifacts().items():
+                path = PurePath(name)
+                self.artifacts[f"{path.stem}-{self.step:07d}{path.suffix}"] = content
+        total, count = self._losses
+        self._losses = (0.0, 0)
+        point = Point(
+            step=self.step,
+            examples=self.step * self.problem.batch_size,
+            seconds=self.train_seconds,
+            train_loss=total / count if count else None,
+            valid=valid,
+            diagnostics=diagnostics(self.optimizers),
+        )
+        self.curve.append(point)
+        self.evaluation_seconds += perf_counter() - started
+        return point
+
+    def test(self) -> dict[str, float]:
+        """Return the measures of the test split, for the end.
+
+        Raises:
+            DivergedError: one of them is not finite.
+        """
+        started = perf_counter()
+        with self._shown():
+            measures = self._measured("test")
+        self.evaluation_seconds += perf_counter() - started
+        return measures
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that the rest of the training depends on, random generators included."""
+        return {
+            "networks": {name: net.state_dict() for name, net in self.problem.networks.items()},
+            "optimizers": {name: o.state_dict() for name, o in self.optimizers.items()},
+            "problem": self.problem.state_dict(),
+            "random": checkpoints.random_state(),
+            "step": self.step,
+            "first": dict(self._first),
+            "losses": self._losses,
+            "curve": [asdict(point) for point in self.curve],
+            "artifacts": dict(self.artifacts),
+            "gradient_evaluations": self.gradient_evaluations,
+            "train_seconds": self.train_seconds,
+            "evaluation_seconds": self.evaluation_seconds,
+            "alone": self.alone,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from where `state_dict` was taken, to the last bit."""
+        for name, network in self.problem.networks.items():
+            network.load_state_dict(state["networks"][name])
+            self.optimizers[name].load_state_dict(state["optimizers"][name])
+        # Loading replaces the groups.
+        groups = [group for o in self.optimizers.values() for group in o.param_groups]
+        self._rates = [(g, lr) for g, (_, lr) in zip(groups, self._rates, strict=True)]
+        self._factor = math.nan
+        self.problem.load_state_dict(state["problem"])
+        self.step = state["step"]
+        self._first = dict(state["first"])
+        self._losses = state["losses"]
+        self.curve = [Point(**point) for point in state["curve"]]
+        self.artifacts = dict(state["artifacts"])
+        self.gradient_evaluations = state["gradient_evaluations"]
+        self.train_seconds = state["train_seconds"]
+        self.evaluation_seconds = state["evaluation_seconds"]
+        self._alone_before = state["alone"]
+        checkpoints.set_random_state(state["random"])
+
+    def _schedule(self, factor: float) -> None:
+        if factor != self._factor:
+            self._factor = factor
+            for group, lr in self._rates:
+                group["lr"] = lr * factor
+
+    def _checked(self, loss: float, network: str) -> float:
+        first = self._first.setdefault(network, loss)
+        if not abs(loss) <= BOUND * max(1.0, abs(first)):  # so that a NaN fails
+            raise DivergedError(
+                f"the loss was {loss:g} at step {self.step}, where it began at {first:g}."
+            )
+        return loss
+
+    def _measured(self, split: Split) -> dict[str, float]:
+        try:
+            measures = self.problem.evaluate(split)
+        except OverflowError as error:  # such as the perplexity of a loss of 1000
+            raise DivergedError(f"a {split} measure overflows at step {self.step}.") from error
+        for name, value in measures.items():
+            if not math.isfinite(value):
+                raise DivergedError(f"the {split} {name} was {value:g} at step {self.step}.")
+        return {name: float(value) for name, value in measures.items()}
+
+    @contextmanager
+    def _shown(self) -> Iterator[None]:
+        """Enter a context to evaluate in: the weights to show, and no trace after it."""
+        with checkpoints.isolated(self.config.seed), ExitStack() as stack:
+            for optimizer in self.optimizers.values():
+                stack.enter_context(self.spec.evaluation(optimizer))
+            if self.spec.averages:
+                stack.enter_context(reestimated(self.problem))
+            yield
+        self._train_mode()
+
+    def _train_mode(self) -> None:
+        for network in self.problem.networks.values():
+            network.train()
+
+
+def check(config: RunConfig) -> None:
+    """Refuse what cannot run, without building anything large; the data is not looked at.
+
+    Raises:
+        ValueError: the configuration names what there is not, or values out of range.
+        TypeError: the contender has no such option.
+
+    Example:
+        >>> check(RunConfig("digits_mlp", "adam", scale="laptop", options={"lr": 1e-3}))
+        >>> check(RunConfig("digits_mlp", "adam", scale="huge"))
+        Traceback (most recent call last):
+        ValueError: digits_mlp has no scale 'huge'; there are smoke, laptop, paper.
+    """
+    settings_of(tasks.get(config.task), config)
+    given = _as_options(config.options)
+    _require_kinds(config.contender, given, contenders.get(config.contender).defaults)
+    contenders.create(config.contender, [torch.nn.Parameter(torch.zeros(1))], **given)
+
+
+def basis_of(config: RunConfig) -> dict[str, Any]:
+    """Return all settings and options of a run, defaults included: others are another run.
+
+    Example:
+        >>> basis_of(RunConfig("digits_mlp", "sgd", "smoke", options={"lr": 1.0}))["options"]
+        {'lr': 1.0, 'momentum': 0.9, 'weight_decay': 0.0}
+    """
+    basis = {
+        "settings": settings_of(tasks.get(config.task), config),
+        "options": {**contenders.get(config.contender).defaults, **config.options},
+    }
+    return json.loads(json.dumps(basis))
+
+
+def settings_of(task: Task, config: RunConfig) -> dict[str, Any]:
+    """Return a task's settings at the scale of a run, with the run's changes.
+
+    Raises:
+        ValueError: the task has no such scale, protocol or setting, or not of that value.
+    """
+    _require(config.scale, task.scales, f"{task.name} has no scale")
+    _require(config.protocol, task.protocols, f"{task.name} has no protocol")
+    settings = dict(task.scales[config.scale])
+    for name in config.settings:
+        _require(name, settings, f"{task.name} has no setting")
+    _require_kinds(task.name, config.settings, settings)
+    _require_counts(task, config.settings)
+    return {**settings, **config.settings}
+
+
+def options_of(
+    spec: contenders.OptimizerSpec, config: RunConfig, problem: Problem
+) -> dict[str, Any]:
+    """Return what a contender is built with: the run's word, else the task's, else its own."""
+    options: dict[str, Any] = {}
+    if "weight_decay" in spec.defaults:
+        options["weight_decay"] = problem.weight_decay
+    if "start" in spec.defaults:  # of averaging: after three quarters of the steps
+        options["start"] = max(1, round(0.75 * problem.steps))
+    if "horizon" in spec.defaults:  # of AdEMAMix's schedules: the whole run, as in its paper
+        options["horizon"] = problem.steps
+    return {**options, **_as_options(config.options)}
+
+
+def decay_of(spec: contenders.OptimizerSpec, optimizer: torch.optim.Optimizer) -> Decay:
+    """Return the weight decay that a contender's optimizer works with.
+
+    Example:
+        >>> adamw = contenders.create("adamw", torch.nn.Linear(2, 1), weight_decay=0.1)
+        >>> decay_of(contenders.get("adamw"), adamw)
+        Decay(kind='decoupled', value=0.1)
+    """
+    # The runner gives each network one set of options, so that any group tells all.
+    options = optimizer.param_groups[0]
+    value = options.get("weight_decay", 0.0)
+    if not value:
+        return Decay("none", 0.0)
+    return Decay(options.get("weight_decay_mode", spec.decay), value)
+
+
+@torch.no_grad()
+def diagnostics(of: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Return what HVAdam's hidden vectors do in each network: means, and all restarts.
+
+    Empty for other contenders, and before the first step.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for name, optimizer in of.items():
+        if not hasattr(optimizer, "diagnostics"):
+            continue
+        scopes = list(optimizer.diagnostics().values())
+        values = {key: [float(scope[key]) for scope in scopes if key in scope] for key in WATCHED}
+        summary = {
+            key: sum(v) if key == "restarts" else sum(v) / len(v) for key, v in values.items() if v
+        }
+        found[name] = {key: value for key, value in summary.items() if math.isfinite(value)}
+    return found
+
+
+def _as_options(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as contenders take them: tuples where JSON has lists."""
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in plain.items()}
+
+
+def _require_kinds(who: str, given: Mapping[str, Any], usual: Mapping[str, Any]) -> None:
+    """Refuse a word or a pair for a number, before it fails deep inside without a name."""
+    for name, value in given.items():
+        if not all(map(math.isfinite, _numbers(value))):
+            raise ValueError(f"{who}: {name} must be finite, got {value!r}.")
+        for kind, words in KINDS.items():
+            if isinstance(usual.get(name), kind):
+                if not isinstance(value, kind):
+                    such = f"must be {words}, such as {usual[name]!r}"
+                    raise ValueError(f"{who}: {name} {such}, got {value!r}.")
+                break
+
+
+def _numbers(value: Any) -> list[float]:
+    """Return the numbers that a value is or holds."""
+    inner = value if isinstance(value, list | tuple) else [value]
+    return [one for one in inner if isinstance(one, int | float)]
+
+
+def _require_counts(task: Task, given: Mapping[str, Any]) -> None:
+    """Refuse what is no count where the task itself has counts at all its scales.
+
+    A run of no epochs, or of batches of nothing, would be recorded as done.
+    """
+    for name, value in given.items():
+        own = [scale.get(name) for scale in task.scales.values()]
+        numbers = [one for one in own if one is not None]  # None stands for all there are
+        if value is None and None in own:
+            continue
+        if numbers and all(_is_count(one) for one in numbers) and not _is_count(value):
+            raise ValueError(
+                f"{task.name}: {name} must be a whole number of at least 1, got {value!r}."
+            )
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _require(word: str, known: Collection[str], complaint: str) -> None:
+    if word in known:
+        return
+    raise ValueError(f"{complaint} {word!r}; {instead(word, list(known))}")

@@ -1,0 +1,111 @@
+"""What HVAdam costs on many ranks beside AdamW: memory and communication, worked out and checked.
+
+The page's formulas are the functions below; what they say of communication is checked by steps
+under torch's fake process group, which does everything but send.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+MODELS = {"1B": 1e9, "7B": 7e9, "70B": 70e9}
+RANKS = (8, 64, 256, 1024)
+SUMS = 5  # of a hidden vector: four dots, and whether anyone had a gradient
+GUARDS = 2  # with clipping or a grad scaler: the squared norm, and whether anyone found an inf
+DOUBLE = 8
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """Bytes a parameter that an optimizer keeps, and what it sends in a step."""
+
+    name: str
+    state: float
+    scalars: int = 0  # doubles a step
+    collectives: int = 0
+
+    def memory(self, parameters: float, ranks: int) -> float:
+        """Return bytes a rank: a float32 parameter and gradient beside the state, all sharded."""
+        return parameters * (4 + 4 + self.state) / ranks
+
+    def sent(self, ranks: int) -> float:
+        """Return the bytes that a rank sends in one step, in a ring, which passes all on twice."""
+        return 2 * (ranks - 1) / ranks * self.scalars * DOUBLE
+
+
+OPTIMIZERS = (
+    Optimizer("AdamW", 8),
+    Optimizer("HVAdam", 12, SUMS, 1),
+    Optimizer("HVAdam, clipping inside", 12, SUMS + GUARDS, 2),
+    Optimizer("HVAdam, bfloat16 state", 6, SUMS, 1),
+)
+
+
+class Simulated(NamedTuple):
+    """What one step handed to collectives, under a fake process group."""
+
+    optimizer: str
+    ranks: int
+    collectives: int
+    bytes: int
+
+
+def model_traffic(parameters: float, ranks: int) -> float:
+    """Return the bytes that FSDP2 itself sends a rank and step, whatever the optimizer.
+
+    Parameters are gathered in bfloat16 for forward and again for backward, gradients are
+    reduce-scattered in float32: (2 + 2 + 4) bytes a parameter, each passed on by all but one rank.
+    """
+    return parameters * 8 * (ranks - 1) / ranks
+
+
+def simulate(ranks: int, options: dict[str, Any]) -> tuple[int, int]:
+    """Return the collectives, and the bytes handed to them, of one step on so many ranks."""
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    from hvadam.torch.optimizer import HVAdam
+
+    class Listener(TorchDispatchMode):
+        calls = 0
+        bytes = 0
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None):
+            if func.namespace in ("c10d", "_c10d_functional"):
+                Listener.calls += 1
+                tensors = args[0] if isinstance(args[0], (list, tuple)) else [args[0]]
+                Listener.bytes += sum(x.numel() * x.element_size() for x in tensors)
+            return func(*args, **kwargs or {})
+
+    dist.init_process_group("fake", rank=0, world_size=ranks, store=FakeStore())
+    try:
+        model = nn.Sequential(*(nn.Linear(64, 64) for _ in range(3)))
+        fully_shard(model, mesh=init_device_mesh("cpu", (ranks,)))
+        optimizer = HVAdam(model.parameters(), **options)
+        for p in model.parameters():
+            p.grad = torch.ones_like(p)
+        optimizer.step()  # the first one also compares layouts
+        with Listener():
+            optimizer.step()
+    finally:
+        dist.destroy_process_group()
+    return Listener.calls, Listener.bytes
+
+
+def simulate_all() -> list[Simulated]:
+    """Return what steps hand to collectives on 8 and 64 ranks, with and without clipping."""
+    variants: dict[str, dict[str, Any]] = {
+        "HVAdam": {},
+        "HVAdam, clipping inside": {"max_grad_norm": 1.0},
+    }
+    return [
+        Simulated(name, ranks, *simulate(ranks, options))
+        for ranks in (8, 64)
+        for name, options in variants.items()
+    ]

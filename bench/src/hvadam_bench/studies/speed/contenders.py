@@ -1,0 +1,136 @@
+"""Who is timed: optimizers with their options, as data. A variant is one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from torch import Tensor
+from torch.optim import Adam, AdamW, Optimizer
+
+from hvadam.torch.optimizer import HVAdam
+from hvadam.torch.survey import without_native
+
+# What a constructor, or the first steps, may raise where a variant cannot run.
+REFUSALS = (ImportError, NotImplementedError, RuntimeError, TypeError, ValueError)
+
+
+class Streams(NamedTuple):
+    """How often a step has to move each kind of number through memory, at the least."""
+
+    direct: int  # reads and writes of parameters and gradients
+    state: int  # reads and writes of state
+    kinds: int  # tensors of state per parameter
+
+    def bytes(self, state_bytes: float) -> float:
+        """Return bytes per float32 parameter, with as much state per parameter as was measured."""
+        return 4 * self.direct + self.state * state_bytes / self.kinds
+
+
+@dataclass(frozen=True)
+class Contender:
+    """An optimizer with its options, and what its step has to move."""
+
+    name: str
+    optimizer: Callable[..., Optimizer]
+    options: Mapping[str, Any]
+    streams: Streams
+    clip: float | None = None  # call clip_grad_norm_ with this before each step
+    portable: bool = False  # hide the native kernel
+    grows: bool = False  # take part in the measurement of growth
+
+    def build(self, params: Sequence[Tensor]) -> Optimizer:
+        """Build the optimizer for these parameters."""
+        return self.optimizer(params, **self.options)
+
+    @contextmanager
+    def surroundings(self) -> Iterator[None]:
+        """Hold what has to hold while it is built and while it steps."""
+        with without_native() if self.portable else nullcontext():
+            yield
+
+
+def _peer(module: str, name: str, package: str) -> Callable[..., Optimizer]:
+    """Return the builder of an optimizer of a package that may be missing."""
+
+    def build(params: Sequence[Tensor], **options: Any) -> Optimizer:
+        try:
+            optimizer = getattr(import_module(module), name)
+        except ModuleNotFoundError as error:
+            raise ImportError(f"{package} is not installed: pip install 'hvadam[peers]'") from error
+        return optimizer(params, **options)
+
+    return build
+
+
+# Adam and AdaBelief read θ, g and two states and write all but g.
+ADAM = Streams(direct=3, state=4, kinds=2)
+# clip_grad_norm_ reads g, then reads and writes it.
+ADAM_CLIPPED = ADAM._replace(direct=6)
+# First pass: read g, m, v, s, write m, s. Second pass: read θ, m, v, s, write θ, v.
+EXACT = Streams(direct=3, state=9, kinds=3)
+# One pass: read g, θ, m, v, s, write θ, m, v, s.
+LATE = Streams(direct=3, state=6, kinds=3)
+# The norm has to be known before the first pass: one more read of g.
+CLIPPED = EXACT._replace(direct=4)
+
+REFERENCE = Contender("Adam fused", Adam, {"fused": True}, ADAM, grows=True)
+
+CONTENDERS = (
+    Contender("HVAdam native", HVAdam, {"kernel": "native"}, EXACT, grows=True),
+    Contender(
+        "HVAdam native, bf16 state",
+        HVAdam,
+        {"kernel": "native", "state_dtype": "bfloat16"},
+        EXACT,
+        grows=True,
+    ),
+    Contender(
+        "HVAdam native, int8 state", HVAdam, {"kernel": "native", "state_dtype": "int8"}, EXACT
+    ),
+    Contender(
+        "HVAdam native, late",
+        HVAdam,
+        {"kernel": "native", "hidden_step": "late"},
+        LATE,
+        grows=True,
+    ),
+    Contender(
+        "HVAdam native, clipping", HVAdam, {"kernel": "native", "max_grad_norm": 1.0}, CLIPPED
+    ),
+    Contender("HVAdam portable", HVAdam, {"kernel": "auto"}, EXACT, portable=True, grows=True),
+    Contender("HVAdam loop", HVAdam, {"kernel": "loop"}, EXACT),
+    Contender("HVAdam foreach", HVAdam, {"kernel": "foreach"}, EXACT),
+    Contender("HVAdam triton", HVAdam, {"kernel": "triton"}, EXACT),
+    REFERENCE,  # against another copy of itself, it shows the noise
+    Contender("Adam fused, clipping", Adam, {"fused": True}, ADAM_CLIPPED, clip=1.0),
+    Contender("AdamW fused", AdamW, {"fused": True}, ADAM),
+    Contender("Adam foreach", Adam, {"foreach": True}, ADAM),
+    Contender("Adam loop", Adam, {"foreach": False}, ADAM),
+    Contender(
+        "AdaBelief adabelief-pytorch",
+        _peer("adabelief_pytorch", "AdaBelief", "adabelief-pytorch"),
+        {
+            "lr": 1e-3,
+            "betas": (0.9, 0.999),
+            "eps": 1e-16,
+            "weight_decay": 0.0,
+            "amsgrad": False,
+            "weight_decouple": False,
+            "fixed_decay": False,
+            "rectify": False,
+            "degenerated_to_sgd": False,
+            "print_change_log": False,
+        },
+        ADAM,
+    ),
+    Contender(
+        "AdaBelief pytorch_optimizer",
+        _peer("pytorch_optimizer", "AdaBelief", "pytorch_optimizer"),
+        {"weight_decouple": False, "rectify": False},
+        ADAM,
+    ),
+)

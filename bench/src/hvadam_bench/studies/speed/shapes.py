@@ -1,0 +1,81 @@
+"""The tensors that steps are timed on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The parameters of a model, as the sizes of its tensors."""
+
+    name: str
+    title: str
+    sizes: tuple[tuple[int, ...], ...]
+
+    @property
+    def parameters(self) -> int:
+        """Return the count of numbers in all tensors."""
+        return sum(math.prod(size) for size in self.sizes)
+
+
+def resnet50() -> list[tuple[int, ...]]:
+    """Return ResNet-50 for 1,000 classes: 161 tensors, 25,557,032 parameters."""
+
+    def convolution(out: int, into: int, kernel: int) -> list[tuple[int, ...]]:
+        """Return weights without bias, then scale and shift of the normalization that follows."""
+        return [(out, into, kernel, kernel), (out,), (out,)]
+
+    sizes = convolution(64, 3, 7)
+    into = 64
+    for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
+        for block in range(blocks):
+            sizes += convolution(width, into, 1)
+            sizes += convolution(width, width, 3)
+            sizes += convolution(4 * width, width, 1)
+            if block == 0:  # the shortcut has to change its width, too
+                sizes += convolution(4 * width, into, 1)
+            into = 4 * width
+    return [*sizes, (1000, into), (1000,)]
+
+
+def lstm(words: int = 10_000, width: int = 200, layers: int = 2) -> list[tuple[int, ...]]:
+    """Return the small word-level language model for the Penn Treebank: 4,653,200 parameters.
+
+    An embedding, two LSTM layers as ``torch.nn.LSTM`` keeps them, and a decoder of its own, in 11
+    tensors.
+    """
+    layer = [(4 * width, width), (4 * width, width), (4 * width,), (4 * width,)]
+    return [(words, width), *layer * layers, (words, width), (words,)]
+
+
+def equal_parts(parameters: int, tensors: int) -> list[tuple[int, ...]]:
+    """Return vectors of the same size, or of two sizes that differ by one."""
+    ends = [parameters * i // tensors for i in range(tensors + 1)]
+    return [(end - start,) for start, end in pairwise(ends)]
+
+
+def _shape(name: str, title: str, sizes: list[tuple[int, ...]]) -> Shape:
+    return Shape(name, title, tuple(sizes))
+
+
+SHAPES = {
+    shape.name: shape
+    for shape in (
+        _shape("single", "one tensor of 25M", [(25_000_000,)]),
+        _shape("resnet50", "ResNet-50: 161 tensors, 25.6M", resnet50()),
+        _shape("lstm", "LSTM: 11 tensors, 4.65M", lstm()),
+        _shape("small", "2,000 tensors of 64", [(64,)] * 2000),
+    )
+}
+
+# How the time grows: with the parameters of one tensor, and with the tensors of one total.
+BY_PARAMETERS = tuple(
+    _shape(f"{n}M", f"one tensor of {n}M", [(n * 1_000_000,)]) for n in (1, 3, 10, 30, 100)
+)
+BY_TENSORS = tuple(
+    _shape(f"{n}", f"4M in {n:,} tensors", equal_parts(4_000_000, n))
+    for n in (1, 10, 100, 1000, 10_000)
+)

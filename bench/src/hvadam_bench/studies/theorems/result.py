@@ -1,0 +1,301 @@
+"""What was measured of the theorems: the content of ``results/theory.json``.
+
+Wherever a curve or a measurement may be None, its runs diverged.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hvadam_bench.running.files import write_atomically
+from hvadam_bench.studies import json_form
+
+# What the theorems are called: by what they are of, and where the paper proves them.
+HIDDEN_VECTOR = "Hidden vector (appendix B)"
+REGRET = "Regret (appendix C)"
+NONCONVEX = "Non-convex rate (appendix D)"
+DIGITS = 6  # significant ones, of the numbers that are kept
+
+Curve = tuple[float, ...]  # a value for every recorded step
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted exponent, with the 95% interval of a bootstrap over runs."""
+
+    value: float
+    low: float
+    high: float
+    runs: int
+
+
+@dataclass(frozen=True)
+class HiddenVectorMeasured:
+    """The distance of the hidden vector from the trend, beside the bound of appendix B."""
+
+    steps: tuple[int, ...]
+    distance: Curve
+    least_noise: Curve
+    bound: Curve
+    within_bound: bool
+    worst_ratio: float
+    norm_claims_broken: int
+    exact: bool  # the distance is rounding
+    slope: Fit | None
+    slope_of_minimum: Fit | None
+    rate: float | None  # r of a decay like exp(-r·T) at the end
+    rate_predicted: float | None
+
+
+@dataclass(frozen=True)
+class HiddenVectorCase:
+    """One kind of average in one dimension."""
+
+    kind: str
+    dimension: int
+    measured: HiddenVectorMeasured | None
+
+
+@dataclass(frozen=True)
+class HiddenVector:
+    """Appendix B: how fast the hidden vector finds the trend."""
+
+    runs: int
+    steps: int
+    sigma: float
+    beta1: float
+    fitted: tuple[int, int]  # steps between which a power law is fitted
+    constant: float
+    limit_of_minimum: float
+    cases: tuple[HiddenVectorCase, ...]
+
+
+@dataclass(frozen=True)
+class RegretCurve:
+    """The regret over the seeds, and its exponent in the last tenth of the rounds."""
+
+    mean: Curve
+    low: Curve
+    high: Curve
+    slope: float | None
+
+
+@dataclass(frozen=True)
+class RegretConstants:
+    """What the proof of appendix C takes for granted beside what was seen."""
+
+    trivial: float  # the bound that holds whatever is played
+    gain_max: float
+    floor: float
+    root_max: float
+    root_max_printed: float
+    hidden_max: float
+    hidden_max_printed: float
+
+
+@dataclass(frozen=True)
+class RegretBound:
+    """The bound of appendix C, as printed or corrected."""
+
+    terms: Mapping[str, float]  # at the end
+    total: Curve
+    holds: bool
+
+
+@dataclass(frozen=True)
+class RegretProof:
+    """The sums of the proof of appendix C, and the terms that bound them."""
+
+    sums: Mapping[str, float]
+    within_sums: bool
+    printed: RegretBound
+    corrected: RegretBound
+
+
+@dataclass(frozen=True)
+class RegretVariant:
+    """One setting of β1 and of the maximum, on one family; the proof is None without it."""
+
+    name: str
+    curve: RegretCurve | None
+    constants: RegretConstants | None
+    proof: RegretProof | None
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family of online convex problems."""
+
+    name: str
+    about: str
+    steepest: float | None  # None if it has no limit
+    variants: tuple[RegretVariant, ...]
+
+    def variant(self, name: str) -> RegretVariant:
+        """Return the variant of this name."""
+        return next(variant for variant in self.variants if variant.name == name)
+
+
+@dataclass(frozen=True)
+class Regret:
+    """Appendix C: regret in online convex problems."""
+
+    rounds: int
+    seeds: int
+    dimension: int
+    box: tuple[float, float]
+    alpha1: float
+    alpha2: float
+    beta1: float
+    beta2: float
+    eps: float
+    gamma: float
+    beta1_decay: float  # λ of the corollary
+    steps: tuple[int, ...]
+    families: tuple[Family, ...]
+    adam_on_spikes: RegretCurve | None
+
+    def family(self, name: str) -> Family:
+        """Return the family of this name."""
+        return next(family for family in self.families if family.name == name)
+
+
+@dataclass(frozen=True)
+class NonconvexCurve:
+    """The mean squared gradient norm over the seeds, and its exponent in the last tenth."""
+
+    mean: Curve
+    low: Curve
+    high: Curve
+    slope: Fit | None
+
+
+@dataclass(frozen=True)
+class NonconvexBound:
+    """The bound of appendix D, as printed or corrected."""
+
+    values: Curve
+    holds: bool
+    useful_from: float  # log10 of the steps after which it says more than that gradients are finite
+
+
+@dataclass(frozen=True)
+class NonconvexCase:
+    """One rate and exponent on one problem; bounds are None where the theorem does not apply."""
+
+    rate: str
+    alpha0: float
+    k: float
+    slope_of_rate: float
+    curve: NonconvexCurve | None
+    printed: NonconvexBound | None
+    corrected: NonconvexBound | None
+
+
+@dataclass(frozen=True)
+class NonconvexProblem:
+    """A non-convex problem with its constants, and the measured extremes of A_t."""
+
+    name: str
+    about: str
+    lipschitz: float
+    steepest: float
+    ceiling: float
+    least: float
+    most: float
+    extremes: tuple[float | None, float | None]
+    trivial: float
+    cases: tuple[NonconvexCase, ...]
+
+
+@dataclass(frozen=True)
+class Nonconvex:
+    """Appendix D: the mean squared gradient norm on non-convex problems."""
+
+    rounds: int
+    seeds: int
+    dimension: int
+    samples: int
+    batch: int
+    beta1: float
+    beta2: float
+    eps: float
+    gamma: float
+    steps: tuple[int, ...]
+    problems: tuple[NonconvexProblem, ...]
+
+    @property
+    def cases(self) -> tuple[NonconvexCase, ...]:
+        """Return every case of every problem."""
+        return tuple(case for problem in self.problems for case in problem.cases)
+
+
+class Tally(NamedTuple):
+    """In how many cases something is so, and of how many."""
+
+    count: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.count} of {self.of}"
+
+
+@dataclass(frozen=True)
+class Theory:
+    """The whole study."""
+
+    versions: Mapping[str, str]
+    hidden_vector: HiddenVector
+    regret: Regret
+    nonconvex: Nonconvex
+
+    def summary(self) -> tuple[str, ...]:
+        """Say in a few lines how many bounds were met, and whether anything diverged."""
+        measured = [case.measured for case in self.hidden_vector.cases]
+        variants = [variant for family in self.regret.families for variant in family.variants]
+        cases = self.nonconvex.cases
+        curves = [*measured, *(one.curve for one in (*variants, *cases))]
+        curves.append(self.regret.adam_on_spikes)
+        b = _tally(found.within_bound for found in measured if found)
+        c = _tally(variant.proof.corrected.holds for variant in variants if variant.proof)
+        d = _tally(case.corrected.holds for case in cases if case.corrected)
+        return (
+            f"{HIDDEN_VECTOR}: {b} within √(2π)σ/T",
+            f"{REGRET}: {c} within the corrected bound",
+            f"{NONCONVEX}: {d} within the corrected bound",
+            f"diverged: {_tally(curve is None for curve in curves)}",
+        )
+
+    def rounded(self) -> Theory:
+        """Return this with few digits, which keeps the file small; None for the not finite."""
+        return json_form.from_json(Theory, _rounded(json_form.to_json(self)))
+
+    def save(self, path: Path) -> None:
+        """Write the JSON form."""
+        text = json.dumps(json_form.to_json(self), indent=1, allow_nan=False)
+        write_atomically(path, f"{text}\n".encode())
+
+    @classmethod
+    def load(cls, path: Path) -> Theory:
+        """Read what ``save`` wrote."""
+        return json_form.from_json(cls, json.loads(path.read_text(encoding="utf-8")))
+
+
+def _tally(found: Iterable[bool]) -> Tally:
+    every = list(found)
+    return Tally(sum(every), len(every))
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _rounded(x) for key, x in value.items()}
+    if isinstance(value, list):
+        return [_rounded(x) for x in value]
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    return value

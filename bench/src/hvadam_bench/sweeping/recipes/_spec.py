@@ -1,0 +1,44 @@
+"""What a recipe is: the studies or commands behind one published table or figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hvadam_bench.sweeping.costs import Costs
+from hvadam_bench.sweeping.search import Study
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to make a result again.
+
+    Attributes:
+        name: As `names()` lists it.
+        reproduces: What, with its number in the paper.
+        studies: What to sweep.
+        commands: What to type instead, where it is no matter of training.
+    """
+
+    name: str
+    reproduces: str
+    studies: Sequence[Study] = ()
+    commands: Sequence[str] = ()
+
+    @property
+    def tasks(self) -> list[str]:
+        """Return the tasks, each once."""
+        return list(dict.fromkeys(study.task for study in self.studies))
+
+    @property
+    def runs(self) -> int:
+        """Return how many runs it takes, if no grid grows."""
+        return sum(arm.runs for study in self.studies for arm in study.arms())
+
+    def seconds(self, costs: Costs) -> float:
+        """Return how long its runs take one after the other."""
+        return sum(
+            arm.runs * costs.of(arm.judging({})[0])
+            for study in self.studies
+            for arm in study.arms()
+        )

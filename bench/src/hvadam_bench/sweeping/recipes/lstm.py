@@ -1,0 +1,43 @@
+"""LSTMs of one, two and three layers on the Penn Treebank: Figure 5."""
+
+from __future__ import annotations
+
+from hvadam_bench.sweeping.recipes._spec import Recipe
+from hvadam_bench.sweeping.search import Entry, Study
+
+WHAT = "Figure 5: perplexity of 1, 2 and 3-layer LSTMs on the Penn Treebank"
+HVADAM = {"gamma": 0.5, "weight_decay_mode": "coupled"}
+
+
+def baselines(layers: int) -> list[Entry]:
+    """Return the baselines of AdaBelief's code; its SGD turns into averaged SGD, ours does not."""
+    one = layers == 1
+    adam = {"lr": 1e-3 if one else 1e-2}
+    return [
+        Entry("sgd", {"lr": 30.0, "momentum": 0.0}),
+        Entry("adam", adam),
+        Entry("adamw", adam),
+        Entry("radam", adam),
+        Entry("msvag", {"lr": 30.0}),
+        Entry("yogi", {"lr": 1e-2, "eps": 1e-3}),
+        Entry("adabound", {"lr": 1e-2, "final_lr": 30.0}),
+        Entry("fromage", {"lr": 1e-2}),
+        Entry("adabelief", {**adam, "eps": 1e-16 if one else 1e-12}),
+    ]
+
+
+def _tuned(layers: int) -> Study:
+    entries = [*baselines(layers), Entry("hvadam", HVADAM)]
+    return Study(f"ptb_lstm{layers}", entries, scale="paper", seeds=3)
+
+
+def _published(layers: int) -> Study:
+    entries = [*baselines(layers), Entry("hvadam", HVADAM, rates=(1e-2, 1e-3, 1e-4))]
+    task = f"ptb_lstm{layers}"
+    return Study(task, entries, "paper", "inherited", budget="published", seeds=1)
+
+
+RECIPES = (
+    Recipe("lstm", WHAT, [_tuned(layers) for layers in (1, 2, 3)]),
+    Recipe("lstm_published", f"{WHAT}, as published", [_published(n) for n in (1, 2, 3)]),
+)

@@ -1,0 +1,300 @@
+"""How options are chosen fairly: as many trials for everyone, judged by seeds nobody tuned on.
+
+A study is one task and those who compete on it. Each entry gets the same number of trials: learning
+rates spread around its own default, in steps of about 3. Where a study searches another option of
+one contender as well, the others get as many trials on a finer grid of learning rates. The best end
+on the validation split wins, by the median over tuning seeds. A best rate at the edge of those
+tried is no best rate yet, so the grid grows by one trial there, for whoever it is, up to
+`EXTENSIONS` times. Then the winner runs with fresh seeds, and only those runs are reported.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+from hvadam_bench import contenders
+from hvadam_bench.analysis import statistics
+from hvadam_bench.running.config import RunConfig, entrant
+from hvadam_bench.running.records import Record, Role
+from hvadam_bench.sweeping.ledger import Ledger
+
+# Six steps of about 3 on one side: three decades beyond the grid.
+EXTENSIONS = 6
+# Seeds of tuning start here, those of judging at 0: nobody is judged by the run it was chosen for.
+TUNING_SEED = 1000
+
+PrunerName = Literal["none", "median", "halving"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Who competes, and how.
+
+    Attributes:
+        contender: One of `hvadam_bench.contenders.names()`.
+        options: Kept fixed; of "lr", where the search for it begins.
+        axes: Other options to search, with their values.
+        rates: The learning rates to try, where a study repeats a published search.
+        variant: A word for the options, where the contender has other entries in the study.
+    """
+
+    contender: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    axes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    rates: Sequence[float] = ()
+    variant: str = ""
+
+    @property
+    def entrant(self) -> str:
+        """Return its name in the study."""
+        return entrant(self.contender, self.variant)
+
+
+@dataclass(frozen=True)
+class Study:
+    """One task, everyone who competes on it, and what each may spend.
+
+    Attributes:
+        task: One of `hvadam_bench.tasks.names()`.
+        entries: Who competes.
+        scale, protocol, settings: As in `RunConfig`.
+        budget: "equal" for as many trials each; "published" to repeat what a paper did, where one
+            entry may search and another take its options from the literature.
+        trials: Learning rates for the entry with the most axes. With 1 nobody tunes.
+        tuning_seeds: Runs of each trial.
+        seeds: Runs of each winner.
+        first_seed: Of these; another where a study judges anew what an earlier one has judged.
+        pruner: What stops hopeless trials early, the same for all; never a winner's runs.
+        reference: Who the others are compared with.
+        only: Which contenders to run, if not all; the budget stays that of all.
+    """
+
+    task: str
+    entries: Sequence[Entry]
+    scale: str = "laptop"
+    protocol: str = "standard"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    budget: Literal["equal", "published"] = "equal"
+    trials: int = 7
+    tuning_seeds: int = 1
+    seeds: int = 5
+    first_seed: int = 0
+    pruner: PrunerName = "none"
+    reference: str = "adam"
+    only: Sequence[str] | None = None
+
+    def arms(self) -> list[Arm]:
+        """Return the entries to run, with their trials."""
+        sizes = [math.prod(map(len, entry.axes.values())) for entry in self.entries]
+        return [
+            Arm(self, entry, max(sizes))
+            for entry in self.entries
+            if self.only is None or entry.contender in self.only
+        ]
+
+
+class Trial(NamedTuple):
+    """Options to try, and how many rungs its learning rate is above the first one."""
+
+    rung: int
+    options: dict[str, Any]
+
+
+class Tuned(NamedTuple):
+    """How far an arm's choice of options has come.
+
+    Attributes:
+        trials: All there are so far.
+        runs: Of those, what is over.
+        best: The choice, once there is one.
+    """
+
+    trials: list[Trial]
+    runs: list[Record]
+    best: dict[str, Any] | None
+
+
+class Planned(NamedTuple):
+    """A run that a study asks for, and what for."""
+
+    config: RunConfig
+    role: Role
+
+
+class Arm:
+    """One entry of a study: what it needs to run next, given what is over.
+
+    It remembers nothing, so a sweep that was killed goes on by asking again.
+    """
+
+    def __init__(self, study: Study, entry: Entry, most: int) -> None:
+        """Set the trials; `most` is how many combinations the study's largest axes have."""
+        self.study = study
+        self.entry = entry
+        combinations = math.prod(map(len, entry.axes.values()))
+        self.fineness = max(1, round(most / combinations))
+        self._first = first_rate(entry)
+        self.trials = self._published() if study.budget == "published" else self._equal(most)
+
+    def needed(self, known: Ledger) -> list[Planned]:
+        """Return what to run next; empty when all is over. What follows from it may be more."""
+        tuned = self.tuned(known)
+        if tuned.best is None:
+            planned = [Planned(config, "tuning") for config in self._tuning(tuned.trials)]
+        else:
+            planned = [Planned(config, "judged") for config in self.judging(tuned.best)]
+        return [one for one in planned if known.get(one.config) is None]
+
+    def tuned(self, known: Ledger) -> Tuned:
+        """Return how far the choice of options has come."""
+        trials = list(self.trials)
+        if len(trials) == 1:
+            return Tuned(trials, [], trials[0].options)
+        while True:
+            configs = self._tuning(trials)
+            runs = [run for run in map(known.get, configs) if run is not None]
+            if len(runs) < len(configs):
+                return Tuned(trials, runs, None)
+            best = statistics.best_options(runs, statistics.Metric.of(runs[0]))
+            grown = len(trials) - len(self.trials) == EXTENSIONS
+            beyond = None if self.study.budget == "published" else self._beyond(trials, best)
+            if beyond is None or grown:
+                return Tuned(trials, runs, best)
+            trials.append(beyond)
+
+    def rivals(self, config: RunConfig, known: Ledger) -> list[Record]:
+        """Return the tuning runs that are over and share a tuning run's seed."""
+        runs = self.tuned(known).runs
+        return [run for run in runs if run.config.seed == config.seed]
+
+    def judging(self, options: Mapping[str, Any]) -> list[RunConfig]:
+        """Return the runs that judge a choice of options."""
+        first = self.study.first_seed
+        return [self._config(options, seed) for seed in range(first, first + self.study.seeds)]
+
+    @property
+    def runs(self) -> int:
+        """Return how many runs there are to the end, if the grid does not grow."""
+        return len(self._tuning(self.trials)) + self.study.seeds
+
+    def _beyond(self, trials: Sequence[Trial], best: Mapping[str, Any]) -> Trial | None:
+        """Return the trial past the edge that the best one is at, if it is at one."""
+        key = statistics.options_key(best)
+        at = next(t.rung for t in trials if statistics.options_key(t.options) == key)
+        rungs = [t.rung for t in trials]
+        if min(rungs) < at < max(rungs):
+            return None
+        rung = at + (-self.fineness if at == min(rungs) else self.fineness)
+        return Trial(rung, {**best, "lr": self._rate(rung)})
+
+    def _equal(self, most: int) -> list[Trial]:
+        """Return as many trials as everyone has, from the first learning rate outwards."""
+        count = self.study.trials * most if self.study.trials > 1 else 1
+        rungs = itertools.chain([0], *([-i, i] for i in range(1, count)))
+        trials = (
+            Trial(rung, {**self.entry.options, "lr": self._rate(rung), **others})
+            for rung in rungs
+            for others in _product(self.entry.axes)
+        )
+        return list(itertools.islice(trials, count))
+
+    def _published(self) -> list[Trial]:
+        """Return every combination of what the entry names."""
+        axes = _product({"lr": self.entry.rates or [self._rate(0)], **self.entry.axes})
+        return [Trial(i, {**self.entry.options, **others}) for i, others in enumerate(axes)]
+
+    def _rate(self, rung: int) -> float:
+        return ladder(self._first, rung, self.fineness)
+
+    def _tuning(self, trials: Sequence[Trial]) -> list[RunConfig]:
+        if len(trials) == 1:
+            return []
+        seeds = range(TUNING_SEED, TUNING_SEED + self.study.tuning_seeds)
+        return [self._config(trial.options, seed) for trial in trials for seed in seeds]
+
+    def _config(self, options: Mapping[str, Any], seed: int) -> RunConfig:
+        study = self.study
+        return RunConfig(
+            study.task,
+            self.entry.contender,
+            study.scale,
+            seed,
+            options,
+            study.settings,
+            study.protocol,
+            self.entry.variant,
+        )
+
+
+def first_rate(entry: Entry) -> float:
+    """Return where the search for an entry's learning rate begins: its own, or the default.
+
+    Example:
+        >>> first_rate(Entry("adam")), first_rate(Entry("adam", {"lr": 2e-4}))
+        (0.001, 0.0002)
+    """
+    if "lr" in entry.options:
+        return entry.options["lr"]
+    spec = contenders.get(entry.contender)
+    default = math.log(spec.defaults["lr"])
+    return min(spec.search["lr"], key=lambda lr: abs(math.log(lr) - default))
+
+
+def ladder(first: float, rung: int, fineness: int = 1) -> float:
+    """Return a learning rate so many rungs above another, on 1, 3, 10, 30, finer if asked.
+
+    Example:
+        >>> [ladder(1e-3, rung) for rung in (-2, -1, 0, 1, 2)]
+        [0.0001, 0.0003, 0.001, 0.003, 0.01]
+        >>> [ladder(3e-3, rung) for rung in (-1, 0, 1)]
+        [0.001, 0.003, 0.01]
+        >>> [ladder(2e-4, rung, fineness=2) for rung in range(4)]
+        [0.0002, 0.000346, 0.0006, 0.0011]
+    """
+    if rung == 0:
+        return first
+    mantissa = float(f"{first:e}".partition("e")[0])
+    if math.isclose(mantissa, 3):  # so that 3 is followed by 10, not 9
+        first, rung = first / 3, rung + fineness
+    whole, part = divmod(rung, fineness)
+    lower, upper = (10.0 ** (i // 2) * (3 if i % 2 else 1) for i in (whole, whole + 1))
+    return float(f"{first * lower * (upper / lower) ** (part / fineness):.2e}")
+
+
+def narrowed(
+    studies: Sequence[Study],
+    *,
+    tasks: Sequence[str] | None = None,
+    contenders: Sequence[str] | None = None,
+    seeds: int | None = None,
+    scale: str | None = None,
+    pruner: str | None = None,
+) -> list[Study]:
+    """Return studies with less in them, or with other values; None leaves all as it is.
+
+    Contenders that a study does not know join it, as they are by default.
+    """
+    changes = {"only": contenders, "seeds": seeds, "scale": scale, "pruner": pruner}
+    given = {name: value for name, value in changes.items() if value is not None}
+    found: list[Study] = []
+    for study in studies:
+        if tasks is None or study.task in tasks:
+            known = {entry.contender for entry in study.entries}
+            joining = [Entry(name) for name in contenders or () if name not in known]
+            found.append(replace(study, entries=[*study.entries, *joining], **given))
+    return found
+
+
+def _product(axes: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    """Give every combination of values, the last option changing first.
+
+    Example:
+        >>> list(_product({"a": (1, 2), "b": (3,)}))
+        [{'a': 1, 'b': 3}, {'a': 2, 'b': 3}]
+    """
+    for values in itertools.product(*axes.values()):
+        yield dict(zip(axes, values, strict=True))

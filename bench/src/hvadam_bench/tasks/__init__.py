@@ -1,0 +1,30 @@
+"""The trainings that contenders are compared on, one file each.
+
+Example:
+    >>> from hvadam_bench import tasks
+    >>> tasks.get("digits_mlp").metric
+    'accuracy'
+"""
+
+from __future__ import annotations
+
+from hvadam_bench.problems.spec import Problem, Split, Task, Update, fit_batch
+from hvadam_bench.registry import Registry
+
+__all__ = ["Problem", "Split", "Task", "Update", "fit_batch", "get", "names"]
+
+_REGISTRY = Registry("task", __name__, "TASK", Task)
+
+
+def names() -> list[str]:
+    """Return the names of the tasks, sorted."""
+    return _REGISTRY.names()
+
+
+def get(name: str) -> Task:
+    """Return one task.
+
+    Raises:
+        ValueError: there is none of that name, or it cannot be loaded.
+    """
+    return _REGISTRY.get(name)

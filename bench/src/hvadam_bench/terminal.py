@@ -1,0 +1,63 @@
+"""What goes past while a command works: lines of progress, and warnings that read as sentences."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# Between two lines, at first; a long work tells each time that it has gone on for a share longer.
+LINE_SECONDS = 5.0
+LINE_SHARE = 0.05
+
+
+class Lines:
+    """Progress where there is no terminal to draw a bar on: a line now and then.
+
+    Every few seconds at first and ever more rarely later, so that neither a pipe is silent for
+    minutes nor a log of hours long.
+
+    Example:
+        >>> import io
+        >>> from rich.console import Console
+        >>> Lines(Console(file=io.StringIO())).tell("too soon to be said")
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = None if console.is_terminal else console
+        self._begun = monotonic()
+        self._next = self._begun + LINE_SECONDS
+
+    def tell(self, line: str) -> None:
+        """Print a line, if it is time for one."""
+        now = monotonic()
+        if self._console is None or now < self._next:
+            return
+        self._next = now + max(LINE_SECONDS, LINE_SHARE * (now - self._begun))
+        say(line, self._console)
+
+
+def say(line: str, console: Console) -> None:
+    """Print a line as it is: no markup, no colours, and no breaks that a log would keep."""
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Enter a context in which a warning is one line, without the code that it came from."""
+    before = warnings.showwarning
+    warnings.showwarning = _show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
+
+
+def _show(message: Warning | str, category: type[Warning], *where: Any) -> None:
+    print(f"hvadam: warning: {message}", file=sys.stderr)

@@ -1,0 +1,155 @@
+"""The scalar policy of ``core.scalars`` for torch: in the array namespace that costs least.
+
+Python's floats for one hidden vector on a CPU, NumPy for several, torch elsewhere and under
+``torch.compile``. All of them compute the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hvadam.core import scalars as policy
+from hvadam.core.scalars import Gain
+from hvadam.torch.groups import CUSTOM
+
+
+class HiddenVectors:
+    """The hidden vectors that a step moves: their scalars, and the options that rule them.
+
+    Args:
+        custom_gain: The optimizer's ``hidden_gain``, for groups that say it is their own.
+    """
+
+    def __init__(self, custom_gain: Any) -> None:
+        self.scalars: list[Tensor] = []  # of each
+        self.rounding: list[float] = []  # of each, the coarsest of its state
+        self.owners: list[tuple[dict[str, Any], int]] = []  # groups, with how many each has
+        self.custom_gain = custom_gain
+
+    def add(self, group: dict[str, Any], scalars: Sequence[Tensor]) -> int:
+        """Add the hidden vectors of a group, and return the place of the first."""
+        if group["scope"] == "global" and self.scalars:
+            return 0
+        first = len(self.scalars)
+        self.scalars += scalars
+        self.rounding += [0.0] * len(scalars)
+        self.owners.append((group, len(scalars)))
+        return first
+
+    def has_custom_gain(self) -> bool:
+        """Return whether any of them has the user's own gain."""
+        return any(group["hidden_gain"] == CUSTOM for group, _ in self.owners)
+
+    def gain(self, group: dict[str, Any]) -> Gain:
+        """Return the gain function of a group."""
+        name = group["hidden_gain"]
+        return self.custom_gain if name == CUSTOM else policy.GAINS[name]
+
+
+def advance(vectors: HiddenVectors, dots: Tensor, active: Any = True) -> tuple[Tensor, Tensor]:
+    """Advance the scalars of hidden vectors in place, and return the mix and gain of each.
+
+    Args:
+        vectors: The hidden vectors.
+        dots: (vectors, 4) float64: ‖v-m̂‖², <v-m̂,v>, ‖m̂‖², ‖v‖² of each.
+        active: Whether it saw any gradient: of each, or of all.
+    """
+    # On a CPU the fewer numbers there are, the less is gained by arrays of them.
+    on_cpu = dots.device.type == "cpu" and not torch.compiler.is_compiling()
+    if on_cpu and len(vectors.scalars) == 1:
+        return _advance_floats(vectors, dots, bool(active))
+    before = torch.stack([scalars.to(dots.device) for scalars in vectors.scalars])
+    options = {**_options(vectors, dots), "active": active}
+    if on_cpu:
+        mix, gain, after = _advance_numpy(vectors, before, dots, options)
+    else:
+        gains = policy.piecewise(torch, _gains(vectors))
+        mix, gain, after = policy.advance(torch, before, dots, gain=gains, **options)
+    torch._foreach_copy_(vectors.scalars, after.unbind())
+    return mix, gain
+
+
+def _advance_floats(vectors: HiddenVectors, dots: Tensor, active: bool) -> tuple[Tensor, Tensor]:
+    """Advance a single hidden vector on a CPU."""
+    group, _ = vectors.owners[0]
+    gain = vectors.gain(group)
+    after = torch.tensor(
+        policy.decide(
+            policy.Floats,
+            vectors.scalars[0].tolist(),
+            dots[0].tolist(),
+            beta2=group["betas"][1],
+            threshold=group["restart_threshold"],
+            gain=_of_floats(gain) if gain is vectors.custom_gain else gain,
+            restart_rule=group["restart_rule"],
+            rounding=vectors.rounding[0],
+            active=active,
+        ),
+        dtype=torch.float64,
+        device="cpu",
+    )
+    vectors.scalars[0].copy_(after)
+    return after[policy.MIX : policy.MIX + 1], after[policy.GAIN : policy.GAIN + 1]
+
+
+def _advance_numpy(
+    vectors: HiddenVectors, before: Tensor, dots: Tensor, options: dict[str, Any]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Advance several hidden vectors on a CPU, and return mix, gain and the next scalars."""
+    options = {k: x.numpy() if isinstance(x, Tensor) else x for k, x in options.items()}
+    pieces = [
+        (_of_arrays(gain) if gain is vectors.custom_gain else gain, count)
+        for gain, count in _gains(vectors)
+    ]
+    gains = policy.piecewise(np, pieces)
+    made = policy.advance(np, before.numpy(), dots.numpy(), gain=gains, **options)
+    mix, gain, after = (torch.from_numpy(np.asarray(x)) for x in made)
+    return mix, gain, after
+
+
+def _options(vectors: HiddenVectors, dots: Tensor) -> dict[str, Any]:
+    """Return the options of the policy, each one number or a tensor with one per hidden vector."""
+    owners = vectors.owners
+    betas = [group["betas"][1] for group, _ in owners]
+    thresholds = [group["restart_threshold"] for group, _ in owners]
+    counts = [count for _, count in owners]
+    return {
+        "beta2": _number_or_tensor(betas, counts, dots),
+        "threshold": _number_or_tensor(thresholds, counts, dots),
+        "rounding": _number_or_tensor(vectors.rounding, [1] * len(vectors.rounding), dots),
+        "restart_rule": owners[0][0]["restart_rule"],
+    }
+
+
+def _number_or_tensor(values: Sequence[float], counts: Sequence[int], like: Tensor) -> Any:
+    """Return a value that all share, else a tensor in which each is repeated as counted."""
+    if all(value == values[0] for value in values):
+        return values[0]
+    return like.new_tensor([x for x, n in zip(values, counts, strict=True) for _ in range(n)])
+
+
+def _gains(vectors: HiddenVectors) -> list[tuple[Gain, int]]:
+    """Return the gain functions in order, with how many consecutive hidden vectors have each."""
+    runs: list[tuple[Gain, int]] = []
+    for group, count in vectors.owners:
+        gain = vectors.gain(group)
+        if runs and runs[-1][0] is gain:
+            runs[-1] = (gain, runs[-1][1] + count)
+        else:
+            runs.append((gain, count))
+    return runs
+
+
+def _of_arrays(gain: Gain) -> Gain:
+    """Adapt a user's gain, which is promised tensors, to NumPy arrays."""
+    return lambda delta: gain(torch.from_numpy(delta)).numpy()
+
+
+def _of_floats(gain: Gain) -> Gain:
+    """Adapt a user's gain, which is promised tensors, to Python floats."""
+    return lambda delta: float(gain(torch.tensor([delta], dtype=torch.float64, device="cpu")))
