@@ -15,7 +15,7 @@ TOLERANCE = 1e-9  # relative to the largest parameter
 
 @dataclass(frozen=True)
 class Trace:
-    """Gradients in, parameters out, of one run of the authors' code."""
+    """A run of the authors' code: gradients in, parameters out."""
 
     kind: str
     groups: list[list[int]]  # tensor indices per param group
@@ -28,7 +28,7 @@ class Trace:
 
 
 def load() -> list[Trace]:
-    """All cases."""
+    """Read all traces."""
     with np.load(PATH) as data:
         arrays = dict(data)
     meta = json.loads(arrays["meta"].tobytes())

@@ -1,4 +1,4 @@
-"""What every kernel is tried on: the options of the step, parameters, and a judged training run."""
+"""Cases that every kernel is tried on: options of the step, parameters, a judged training run."""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 def parameters(dtype: torch.dtype, *shapes: tuple[int, ...]) -> list[Tensor]:
+    """Return parameters of the given shapes, the same every time."""
     generator = torch.Generator().manual_seed(1)
     return [
         torch.nn.Parameter(torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype))
@@ -60,7 +61,7 @@ def parameters(dtype: torch.dtype, *shapes: tuple[int, ...]) -> list[Tensor]:
 
 
 def train(optimizer: HVAdam, steps: int, seed: int = 0, scale: float = 1.0) -> None:
-    """Judged steps on a trend plus noise; every third step one parameter has no gradient."""
+    """Take judged steps on a trend plus noise; every third step one parameter has no gradient."""
     generator = torch.Generator().manual_seed(seed)
     params = [p for group in optimizer.param_groups for p in group["params"]]
     trend = [torch.randn(p.shape, generator=generator, dtype=torch.float64) for p in params]

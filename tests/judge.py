@@ -1,4 +1,4 @@
-"""Holds one step of an optimizer to the float64 reference, from the same state and gradient.
+"""A judge that holds one step to the float64 reference, from the same state and gradient.
 
 Trajectories are chaotic, so kernels are compared teacher-forced: the reference starts from the
 optimizer's own state before every step. The tolerance follows from the arithmetic: every rounding
@@ -35,7 +35,7 @@ class Member:
 
 @dataclass
 class Before:
-    """What a step starts from."""
+    """The parameters and the state that a step starts from."""
 
     theta: np.ndarray
     m: np.ndarray
@@ -62,7 +62,7 @@ def judged_step(optimizer: HVAdam) -> None:
 
 
 def snapshot(optimizer: HVAdam) -> list[tuple[ScopeState, list[Member]]]:
-    """The optimizer's hidden vectors as the reference keeps them."""
+    """Return the optimizer's hidden vectors in the reference's form."""
     scopes: list[tuple[ScopeState, list[Member]]] = []
     factor = _clip_factor(optimizer)
     for group in optimizer.param_groups:
@@ -88,7 +88,7 @@ def snapshot(optimizer: HVAdam) -> list[tuple[ScopeState, list[Member]]]:
 
 
 def as_array(x: Tensor) -> np.ndarray:
-    """A float64 copy; complex numbers as pairs."""
+    """Return a float64 copy of a tensor; complex numbers as pairs."""
     x = x.detach()
     return (torch.view_as_real(x) if x.is_complex() else x).double().numpy().copy()
 
@@ -217,7 +217,7 @@ def _compare_member(
         g_slack = g_slack + h.weight_decay * theta_slack
         g = g + h.weight_decay * theta
 
-    m_slack = eps * (abs(m) + abs(g)) + g_slack
+    m_slack = eps * (beta1 * abs(m) + abs(g)) + g_slack
     _close("exp_avg", as_array(state["exp_avg"]), slot.m, m_slack)
 
     if h.preconditioner == "adam":

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hvadam.bench.config import RunConfig
-from hvadam.bench.records import Point, Record, Status
-from hvadam.bench.training import basis_of
+from hvadam_bench.running.config import RunConfig
+from hvadam_bench.running.records import Point, Record, Status
+from hvadam_bench.running.training import basis_of
 
 
 def made_record(
@@ -20,7 +20,7 @@ def made_record(
     metric: str = "accuracy",
     **options: Any,
 ) -> Record:
-    """A run that ended at a value, on both splits unless the validation curve is given.
+    """Return a run that ended at a value, on both splits unless a validation curve is given.
 
     Its points lie 10 steps, 320 examples and 2 seconds apart.
     """

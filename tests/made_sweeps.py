@@ -7,9 +7,9 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from hvadam.bench.config import RunConfig
-from hvadam.bench.records import Point, Record, Status
-from hvadam.bench.stats import TUNING_SEED
+from hvadam_bench.running.config import RunConfig
+from hvadam_bench.running.records import Point, Record, Role, Status
+from hvadam_bench.sweeping.search import TUNING_SEED
 
 RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
 SEEDS = range(5)
@@ -59,6 +59,7 @@ def record(
     *,
     scale: str = "laptop",
     seed: int = 0,
+    role: Role = "judged",
     lr: float = 1e-3,
     status: Status = "done",
     reason: str = "",
@@ -66,8 +67,9 @@ def record(
     pace: float = 0.01,
     options: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
+    alone: bool | None = True,
 ) -> Record:
-    """One run; of one that is not done, half the curve."""
+    """Return one run; of one that is not done, half the curve."""
     chance = random.Random(f"{task.name} {contender} {seed} {lr}")
     off = abs(math.log10(lr) + 3)  # everyone likes 1e-3
     share = min(1.0, loss + 0.03 * off**2 + chance.uniform(0, 0.012))
@@ -99,13 +101,15 @@ def record(
         metric=task.metric,
         goal=task.goal,
         published=task.published.get(contender),
+        role=role,
+        alone=alone,
     )
 
 
 def sweep(
     task: Made = TASKS[0], contenders: Mapping[str, tuple[float, float]] = SKILL, **more: Any
 ) -> Iterator[Record]:
-    """What a sweep leaves: a tuning run per rate, the judged ones, some that came to nothing."""
+    """Yield what a sweep leaves: a tuning run per rate, the judged ones, some that failed."""
     for name, (loss, pace) in contenders.items():
         common = {"loss": loss, "pace": pace, **more}
         for lr in RATES:
@@ -114,7 +118,7 @@ def sweep(
                 fate = {"status": "diverged", "reason": "loss was nan at step 213"}
             elif lr == RATES[0]:
                 fate = {"status": "pruned", "reason": "below the median at step 200"}
-            yield record(task, name, lr=lr, seed=TUNING_SEED, **fate, **common)
+            yield record(task, name, lr=lr, seed=TUNING_SEED, role="tuning", **fate, **common)
         for seed in SEEDS:
             fate = {}
             if name == "lion" and seed == 3:
@@ -123,7 +127,7 @@ def sweep(
 
 
 def _at(task: Made, way: float) -> float:
-    """The metric when this share of the way from start to end is done."""
+    """Return the metric when this share of the way from start to end is done."""
     if task.start / task.end > 10:  # a perplexity falls by factors
         return task.start * (task.end / task.start) ** way
     return task.start + (task.end - task.start) * way

@@ -7,7 +7,9 @@ import shutil
 import stat
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
+from email.parser import Parser
 from pathlib import Path
 
 import pytest
@@ -136,6 +138,8 @@ def test_with_a_compiler_the_native_kernel_works(clone: Path, tmp_path: Path) ->
     install(clone, site)
     (library,) = site.rglob("_native.*")
     assert b"GOMP" in library.read_bytes()
+    if sys.platform == "linux":
+        assert b".symtab" not in library.read_bytes()  # stripped
     check(site, "")
     library.write_text("not a library")
     check(site, "its library does not load:")
@@ -155,6 +159,66 @@ def test_a_compiler_without_openmp_will_do(clone: Path, tmp_path: Path) -> None:
     check(site, "")
 
 
+# wheels
+
+
+def build(source: Path, out: Path, capsys: pytest.CaptureFixture[str]) -> zipfile.ZipFile:
+    """Build a wheel without the network, and print its size."""
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
+    command += ["--no-index", "--disable-pip-version-check", "--wheel-dir", str(out), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [wheel] = out.iterdir()
+    with capsys.disabled():
+        print(f"\n{wheel.name}: {wheel.stat().st_size / 1024:,.0f} KiB")
+    return zipfile.ZipFile(wheel)
+
+
+def assert_presentable(wheel: zipfile.ZipFile) -> None:
+    """A package index can say who made it, where its home is, and what it runs on."""
+    path = next(name for name in wheel.namelist() if name.endswith("/METADATA"))
+    about = Parser().parsestr(wheel.read(path).decode())
+    assert about["Author"] == "The hvadam developers"
+    urls = dict(one.split(", ") for one in about.get_all("Project-URL", []))
+    assert urls.keys() == {"Homepage", "Documentation", "Changelog", "Issues"}
+    assert all(url.startswith(urls["Homepage"]) for url in urls.values())
+    classifiers = about.get_all("Classifier", [])
+    oldest = about["Requires-Python"].removeprefix(">=")
+    for expected in (f"Programming Language :: Python :: {oldest}", "Typing :: Typed"):
+        assert expected in classifiers
+    assert about["License-Expression"] == "MIT"
+    assert about["Summary"]
+    assert str(about.get_payload()).startswith("# ")  # the README
+
+
+def test_the_optimizer_s_wheel_has_no_bench_in_it(
+    clone: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with build(clone, tmp_path / "library", capsys) as library:
+        assert_presentable(library)
+        names = library.namelist()
+        entries = library.read(next(n for n in names if n.endswith("entry_points.txt"))).decode()
+    assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"hvadam"}
+    assert {name.split("/")[1] for name in names if name.endswith("/__init__.py")} == {
+        *("__init__.py", "core", "torch")
+    }
+    assert "hvadam = hvadam.__main__:main" in entries
+
+
+def test_the_bench_s_wheel_has_all_that_it_reads(
+    clone: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Templates, styles and weights lie beside the code, and are easily forgotten."""
+    with build(clone / "bench", tmp_path / "bench", capsys) as bench:
+        assert_presentable(bench)
+        names = set(bench.namelist())
+        entries = bench.read(next(n for n in names if n.endswith("entry_points.txt"))).decode()
+    assert "[hvadam.commands]" in entries
+    source = clone / "bench" / "src"
+    lying = {str(path.relative_to(source)) for path in source.rglob("*") if path.is_file()}
+    assert {name for name in lying if ".egg-info" not in name} <= names
+
+
 # make
 
 Make = Callable[..., subprocess.CompletedProcess[str]]
@@ -172,13 +236,18 @@ def make(clone: Path) -> Make:
     if shutil.which("make") is None:
         pytest.skip("needs make")
 
+    # As a user types it: a make inside of a make says more, and takes its options.
+    own = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(["make", *arguments], cwd=clone, capture_output=True, text=True)
+        return subprocess.run(
+            ["make", *arguments], cwd=clone, env=own, capture_output=True, text=True
+        )
 
     return run
 
 
-@pytest.mark.parametrize("target", [".venv/installed", "demo", "check", "test-slow"])
+@pytest.mark.parametrize("target", [".venv/dev", "demo", "check", "test-slow"])
 @pytest.mark.parametrize(
     ("asked", "messages"),
     [
@@ -204,7 +273,7 @@ def test_make_says_what_is_missing(
 
 
 def test_make_without_any_python_says_so(make: Make) -> None:
-    done = make(".venv/installed", "PYTHON=/nonexistent/python")
+    done = make(".venv/dev", "PYTHON=/nonexistent/python")
     assert done.returncode != 0
     assert 'Python 3.11 or newer is needed as "/nonexistent/python"' in done.stdout
 
@@ -214,3 +283,32 @@ def test_make_lists_its_commands(make: Make) -> None:
     assert done.returncode == 0, done.stderr
     named = {line.split("\t")[0] for line in done.stdout.splitlines()}
     assert {"demo", "test", "test-slow", "clean"} <= named
+
+
+def test_make_asks_for_one_build_of_torch_which_can_be_named(make: Make) -> None:
+    usual = make("--dry-run", "demo")
+    assert usual.returncode == 0, usual.stderr
+    assert "-c constraints.txt torch==2.13.0\n" in usual.stdout
+    assert 'hvadam: installing "torch==2.13.0"; for another build' in usual.stdout
+    named = make("--dry-run", "demo", "TORCH=torch==9.9 --index-url elsewhere")
+    assert "-c constraints.txt torch==9.9 --index-url elsewhere\n" in named.stdout
+    assert "torch==2.13.0" not in named.stdout
+
+
+def test_make_installs_no_more_than_a_command_needs(make: Make) -> None:
+    demo, check = (make("--dry-run", target).stdout for target in ("demo", "check"))
+    assert "[dev]" not in demo
+    assert "[dev]" in check
+    assert "--quiet" not in demo + check  # pip's progress shows
+
+
+def test_make_says_what_comes_next(make: Make) -> None:
+    """Before each thing that takes minutes, and where to look in the end."""
+    lines = make("--dry-run", "demo").stdout.splitlines()
+    work = [line for line in lines if "pip install" in line or "-m hvadam demo" in line]
+    assert len(work) == 3  # torch, the rest, the demo
+    for line in work:
+        assert lines[lines.index(line) - 1].startswith("echo 'hvadam: ")
+    assert lines[-1] == (
+        "echo 'hvadam: to look at the report: .venv/bin/python -m hvadam open demo/report.html'"
+    )

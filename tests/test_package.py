@@ -1,4 +1,4 @@
-"""What importing the package costs, and how its parts may import each other."""
+"""What importing the packages costs, and how their rooms may import each other."""
 
 from __future__ import annotations
 
@@ -10,20 +10,106 @@ from pathlib import Path
 import pytest
 
 import hvadam
+import hvadam_bench
 
-SOURCE = Path(hvadam.__file__).parent
+LIBRARY, BENCH = Path(hvadam.__file__).parent, Path(hvadam_bench.__file__).parent
 
-# A part may import itself and the parts before it in this order; bench sees everything.
-MAY_IMPORT = {
-    "core": {"core"},
-    "torch": {"core", "torch"},
-    "optimizers": {"core", "torch", "optimizers"},
-    "bench": {"core", "torch", "optimizers", "bench"},
-}
+# A room may import itself and those before it in its line.
+LIBRARY_ARROWS = [("core", "torch")]
+BENCH_ARROWS = [
+    ("models", "data", "measures", "problems", "tasks"),
+    ("contenders", "running", "analysis", "sweeping", "studies", "publishing", "cli"),
+    ("tasks", "running", "analysis", "sweeping", "studies", "publishing", "cli"),
+]
+# Optimizers and tasks meet in the runner only.
+STRANGERS = {"contenders": {"tasks", "problems"}, "tasks": {"contenders"}}
 FRAMEWORKS = {"torch", "jax"}
+# What must render a report, or list what there is, where no framework is installed.
+NO_FRAMEWORK = ("hvadam", "hvadam_bench.analysis.grouping", "hvadam_bench.publishing.report")
 
 
-def test_import_loads_no_framework() -> None:
+def files(package: Path) -> list[Path]:
+    return sorted(package.rglob("*.py"))
+
+
+def room_of(path: Path, package: Path) -> str:
+    return path.relative_to(package).with_suffix("").parts[0]
+
+
+def allowed(room: str, arrows: list[tuple[str, ...]]) -> set[str] | None:
+    """Return the rooms that one may import; None for the package's own files."""
+    lines = [line for line in arrows if room in line]
+    found = {room}
+    for line in lines:
+        for earlier in line[: line.index(room)]:
+            found |= allowed(earlier, arrows) or set()
+    return found - STRANGERS.get(room, set()) if lines else None
+
+
+def imported(path: Path) -> list[str]:
+    names: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return names
+
+
+def strays(path: Path, package: Path, arrows: list[tuple[str, ...]]) -> list[str]:
+    """Return what a file imports against the arrows."""
+    room = room_of(path, package)
+    may = allowed(room, arrows)
+    found: list[str] = []
+    for name in imported(path):
+        top, *rest = name.split(".")
+        inside = top == package.name and bool(rest) and (package / rest[0]).is_dir()
+        if inside and may is not None and rest[0] not in may:
+            found.append(name)
+    return found
+
+
+@pytest.mark.parametrize("path", files(LIBRARY), ids=lambda p: str(p.relative_to(LIBRARY)))
+def test_the_library_follows_its_arrows(path: Path) -> None:
+    assert strays(path, LIBRARY, LIBRARY_ARROWS) == []
+    tops = {name.split(".")[0] for name in imported(path)}
+    assert "hvadam_bench" not in tops
+    if room_of(path, LIBRARY) == "core":
+        assert not tops & FRAMEWORKS
+    if "kernels" not in path.parts:
+        inner = [name for name in imported(path) if name.startswith("hvadam.torch.kernels.")]
+        names = {name.removeprefix("hvadam.torch.kernels.").split(".")[0] for name in inner}
+        inside = {file.stem for file in files(LIBRARY / "torch" / "kernels")}
+        assert not names & inside, "what is above kernels/ goes through its door"
+
+
+@pytest.mark.parametrize("path", files(BENCH), ids=lambda p: str(p.relative_to(BENCH)))
+def test_the_bench_follows_its_arrows(path: Path) -> None:
+    assert strays(path, BENCH, BENCH_ARROWS) == []
+
+
+@pytest.mark.parametrize("room", ["contenders", "tasks"])
+def test_contenders_and_tasks_know_no_sibling(room: str) -> None:
+    public = {path.stem for path in (BENCH / room).glob("*.py") if path.stem[0] != "_"}
+    for path in (BENCH / room).glob("*.py"):
+        for name in imported(path):
+            if name.startswith(f"hvadam_bench.{room}."):
+                sibling = name.split(".")[2]
+                assert sibling not in public - {path.stem}, f"{path.name} imports {name}"
+
+
+def test_every_room_has_a_place_in_the_arrows() -> None:
+    rooms = {path.name for path in BENCH.iterdir() if (path / "__init__.py").exists()}
+    assert rooms == {room for line in BENCH_ARROWS for room in line}
+
+
+@pytest.mark.parametrize("module", NO_FRAMEWORK)
+def test_import_loads_no_framework(module: str) -> None:
+    code = f"import sys, {module}; sys.exit(bool({FRAMEWORKS} & set(sys.modules)))"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_optimizer_is_loaded_on_first_use() -> None:
     code = """
 import sys, hvadam
 assert not {"torch", "numpy", "jax"} & set(sys.modules), "a framework came along"
@@ -34,30 +120,29 @@ assert "torch" in sys.modules and HVAdam.__name__ == "HVAdam"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_without_torch_the_optimizer_says_what_to_install() -> None:
+    code = """
+import sys
+sys.modules["torch"] = None
+import hvadam
+try:
+    hvadam.HVAdam
+except ModuleNotFoundError as error:
+    assert str(error) == (
+        "hvadam.HVAdam needs PyTorch, which is not installed: pip install 'hvadam[torch]'"
+    ), error
+else:
+    raise AssertionError("torch was there")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_unknown_names_are_attribute_errors() -> None:
     with pytest.raises(AttributeError, match="no attribute 'HVAdom'"):
         _ = hvadam.HVAdom  # pyright: ignore[reportAttributeAccessIssue]
 
 
-@pytest.mark.parametrize(
-    "path", sorted(SOURCE.rglob("*.py")), ids=lambda p: str(p.relative_to(SOURCE))
-)
-def test_imports_follow_the_arrows(path: Path) -> None:
-    part = path.relative_to(SOURCE).parts[0]
-    allowed = MAY_IMPORT.get(part)
-    for name in imported(path):
-        top, *rest = name.split(".")
-        if top == "hvadam" and rest and allowed is not None and not rest[0].startswith("_"):
-            assert rest[0] in allowed, f"{part} imports {name}"
-        if part == "core":
-            assert top not in FRAMEWORKS, f"core imports {name}"
+def test_both_packages_have_one_version() -> None:
+    from hvadam_bench._version import __version__
 
-
-def imported(path: Path) -> list[str]:
-    names: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names += [f"{node.module}.{alias.name}" for alias in node.names]
-    return names
+    assert __version__ == hvadam.__version__

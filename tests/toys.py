@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from hvadam.bench.config import RunConfig
-from hvadam.bench.tasks import Problem, Split, Update
+from hvadam_bench.running.config import RunConfig
+from hvadam_bench.tasks import Problem, Split, Update
 
 
 class Toy(Problem):
-    """Two networks, batch norm, dropout, a state, a schedule."""
+    """A problem of two networks with batch norm, dropout, a state and a schedule."""
 
     max_grad_norm = 0.5
     weight_decay = 0.01
@@ -33,6 +33,7 @@ class Toy(Problem):
         return self.draw(step) + 0.1 * variant
 
     def draw(self, step: int) -> torch.Tensor:
+        """Return the examples of a step."""
         drawn = np.random.default_rng((self.seed, step)).normal(size=(16, 4))
         return torch.as_tensor(drawn, dtype=torch.float32)
 
@@ -55,7 +56,7 @@ class Toy(Problem):
         return {"loss": (loss.mean() + 0.01 * torch.rand(())).item(), "gap": self.gap()}
 
     def gap(self) -> float:
-        """How far the running means are from those of the weights as they are now."""
+        """Return how far the running means are from those of the weights now."""
         with torch.no_grad():
             first = self.networks["body"][0]  # type: ignore[index]
             means = [first(self.draw(step)).mean(0) for step in range(min(64, self.steps))]
@@ -73,7 +74,7 @@ class Toy(Problem):
 
 
 class Builder:
-    """Builds toys and keeps the last one."""
+    """A builder of toys that keeps the last one."""
 
     last: Toy
     before_step: Callable[[int], None] = staticmethod(lambda step: None)
@@ -85,4 +86,5 @@ class Builder:
 
 
 def config(contender: str = "adam", **changes: Any) -> RunConfig:
+    """Return the configuration of a run of the toy."""
     return RunConfig("toy", contender, **{"scale": "smoke", **changes})

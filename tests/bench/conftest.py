@@ -1,4 +1,4 @@
-"""What the tests of the bench share."""
+"""Fixtures of the bench's tests: a toy task, an empty store, a refusing command line."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from toys import Builder
 
-from hvadam.bench import tasks
-from hvadam.bench.cli import main
-from hvadam.bench.records import Store
-from hvadam.bench.tasks import Task
+from hvadam.__main__ import main
+from hvadam_bench import tasks
+from hvadam_bench.running.records import Store
+from hvadam_bench.tasks import Task
 
 
 @pytest.fixture
 def toys(monkeypatch: pytest.MonkeyPatch) -> Builder:
-    """Every task is the toy."""
+    """Replace every task by the toy."""
     builder = Builder()
     task = Task(
         *("toy", "A toy", "extra", "loss", "min"),
@@ -29,15 +29,21 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> Builder:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """An empty one."""
+    """Return an empty store."""
     return Store(tmp_path / "store")
+
+
+@pytest.fixture
+def no_data_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Name a data folder that does not exist."""
+    monkeypatch.setenv("HVADAM_DATA", str(tmp_path / "none"))
 
 
 @pytest.fixture
 def refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[[list[str]], str]:
-    """Gives the command line bad arguments; it writes nothing and says so in one line."""
+    """Return a command that gives bad arguments, and must write nothing and say so in one line."""
 
     def refuse(arguments: list[str]) -> str:
         monkeypatch.chdir(tmp_path)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from judge import judged_step
 
 from hvadam import HVAdam
+from hvadam.torch import storage
 from hvadam.torch.kernels import KERNELS
 
 AVAILABLE = [name for name, kernel in KERNELS.items() if kernel.available() is None]
@@ -118,3 +119,36 @@ def test_agrees_on_drawn_problems(kernel: str, problem: dict[str, Any]) -> None:
             grad = scale * torch.randn(p.shape, generator=generator, dtype=torch.float64)
             p.grad = grad.to(dtype) if next(present) else None
         judged_step(optimizer)
+
+
+@pytest.mark.parametrize("state_dtype", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("hidden_step", ["exact", "late"])
+@pytest.mark.parametrize("kernel", AVAILABLE)
+def test_without_averaging_nothing_is_left_of_the_last_gradient(
+    kernel: str, hidden_step: Any, state_dtype: Any
+) -> None:
+    """However small the next one is beside it."""
+    (p,) = parameters(torch.float32, (40,))
+    optimizer = HVAdam(
+        [p], betas=(0.0, 0.999), kernel=kernel, hidden_step=hidden_step, state_dtype=state_dtype
+    )
+    for scale in (1e8, 1.0):
+        p.grad = torch.full((40,), scale)
+        optimizer.step()
+    optimizer.flush()
+    m, v = (
+        storage.decode(optimizer.state[p][name], optimizer.state[p].get(storage.SCALES[name]))
+        for name in ("exp_avg", "hidden")
+    )
+    torch.testing.assert_close(m, torch.ones(40), rtol=2e-7, atol=0)
+    assert v.abs().max() <= 1.0  # the nearest point to the origin is no longer than m
+
+
+@pytest.mark.parametrize("beta1", [0.0, 0.3, 0.49, 0.5])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("kernel", AVAILABLE)
+def test_gradients_that_leap(kernel: str, dtype: torch.dtype, beta1: float) -> None:
+    params = parameters(dtype, (5, 7), (3,))
+    optimizer = HVAdam(params, betas=(beta1, 0.9), kernel=kernel)
+    for scale in (1e8, 1.0, 1e-6, 1e3):
+        train(optimizer, 1, seed=int(scale), scale=scale)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from hvadam.core import scalars as policy
+from hvadam.core.hyperparams import HiddenGain
 from hvadam.core.scalars import FIELDS, GAINS, INITIAL, advance, piecewise
 
 NAN = float("nan")
@@ -59,6 +60,24 @@ def decide(
 V, M_HAT = np.array([5.0, -3.0]), np.array([15.0, 23.0]) / 19  # Fig. 3, steps 1 and 2
 K = dots_of(V, M_HAT)[1] / dots_of(V, M_HAT)[0]
 COSINE = np.sqrt(2) / np.linalg.norm(M_HAT)
+
+
+@pytest.mark.parametrize(
+    ("name", "by_the_paper"),
+    [
+        ("exponential", {0.0: 1e-3, 0.5: 1.0, 1.0: 1e3}),  # 10^(6δ - 3)
+        ("linear", {0.0: 0.0, 0.45: 5.0, 0.9: 10.0}),  # δ/0.9 · 10
+    ],
+)
+def test_gains(name: str, by_the_paper: dict[float, float]) -> None:
+    assert {delta: GAINS[name](delta) for delta in by_the_paper} == pytest.approx(by_the_paper)
+
+
+def test_every_gain_is_an_option() -> None:
+    """Type checkers and `test_gains` need its name too."""
+    assert set(get_args(HiddenGain)) == set(GAINS)
+    [mark] = test_gains.pytestmark  # pyright: ignore[reportFunctionMemberAccess]
+    assert {case[0] for case in mark.args[1]} == set(GAINS)
 
 
 def test_start() -> None:

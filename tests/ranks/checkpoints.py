@@ -1,4 +1,4 @@
-"""What ranks do in the tests of checkpoints."""
+"""Tasks of ranks in the tests of checkpoints."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def job(
 def save_and_load(
     folder: Path, options: dict[str, Any], flatten: bool, full: bool
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Parameters after 10 steps, and after 5, a save into a fresh optimizer, and 5 more."""
+    """Return the parameters after 10 steps, and after 5, a save, a load and 5 more."""
     how = StateDictOptions(
         flatten_optimizer_state_dict=flatten,
         full_state_dict=full,
@@ -96,7 +96,7 @@ def save_and_load(
 
 
 def initialisation() -> bool:
-    """Whether asking a fresh sharded optimizer for its state changes what it does."""
+    """Return whether asking a fresh sharded optimizer for its state changes what it does."""
     finals: list[dict[str, Tensor]] = []
     for asked in (False, True):
         model, optimizer, share, shares = _build({"weight_decay": 0.1})
@@ -109,7 +109,7 @@ def initialisation() -> bool:
 
 
 def whole_state_into_shards() -> None:
-    """A state dict of whole tensors is not what a sharded optimizer loads."""
+    """Load a state dict of whole tensors into a sharded optimizer, which refuses it."""
     model = training.make_model()
     optimizer = HVAdam(model.parameters())
     _step(model, optimizer, 0, 0, 1)
@@ -121,7 +121,7 @@ def whole_state_into_shards() -> None:
 
 
 def warm_started() -> tuple[float, float]:
-    """How far AdamW's next step goes and HVAdam's first, sharded."""
+    """Return how far AdamW's next step goes, and HVAdam's first, sharded."""
     lengths: list[float] = []
     for kind in ("adamw", "hvadam"):
         model, share, shares = training.lay_out(training.make_model(), "fsdp2")
@@ -147,7 +147,7 @@ def _build(options: dict[str, Any]) -> tuple[nn.Module, HVAdam, int, int]:
 
 
 def _step(model: nn.Module, optimizer: Any, step: int, share: int, shares: int) -> None:
-    """One step of which all ranks see the whole batch: any world size then does the same."""
+    """Step on the whole batch on all ranks: any world size then does the same."""
     optimizer.zero_grad()
     dtype = next(model.parameters()).dtype
     x, y = training.batch(step, dtype)

@@ -1,4 +1,4 @@
-"""What ranks do in the tests of sharded steps."""
+"""Tasks of ranks in the tests of sharded steps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ranks import training
 def with_given_gradients(
     kernel: str, sharded: bool, dtype: torch.dtype = torch.float32, **options: Any
 ) -> list[Tensor]:
-    """Parameters and state after 30 steps with gradients that do not depend on the parameters."""
+    """Return parameters and state after 30 steps with gradients that do not depend on them."""
     torch.manual_seed(0)
     shapes = [(64, 9), (33,), (7, 5, 3), (1,), ()]
     values = [torch.randn(shape, dtype=dtype) for shape in shapes]
@@ -49,7 +49,7 @@ def with_given_gradients(
 
 
 def one_teacher_forced_step(sharded: bool) -> list[Tensor]:
-    """A native step from a given state with given gradients."""
+    """Return parameters and state after a native step from a given state."""
     torch.manual_seed(0)
     shapes = [(640, 9), (33,), (7, 5, 3)]
     mesh = init_device_mesh("cpu", (dist.get_world_size(),)) if sharded else None
@@ -74,7 +74,7 @@ def one_teacher_forced_step(sharded: bool) -> list[Tensor]:
 
 
 def zero_redundancy(options: dict[str, Any]) -> dict[str, Tensor]:
-    """DDP whose optimizer states are dealt out over the ranks."""
+    """Train under DDP with optimizer states dealt out over the ranks."""
     from torch.distributed.optim import ZeroRedundancyOptimizer  # warns of torch.jit when loaded
 
     model = DistributedDataParallel(training.make_model())
@@ -91,7 +91,7 @@ def zero_redundancy(options: dict[str, Any]) -> dict[str, Tensor]:
 
 
 def fsdp1(options: dict[str, Any]) -> dict[str, Tensor]:
-    """Flat pieces that start and end inside tensors; some ranks have nothing of a tensor."""
+    """Train in flat pieces that start and end inside tensors, some of them empty."""
     model = FullyShardedDataParallel(
         training.make_model(), use_orig_params=True, device_id=torch.device("cpu")
     )
@@ -105,20 +105,21 @@ def fsdp1(options: dict[str, Any]) -> dict[str, Tensor]:
 
 
 class Stage(nn.Module):
-    """Some layers of the model."""
+    """A stage of a pipeline: some layers of the model."""
 
     def __init__(self, model: training.Model, names: tuple[str, ...]) -> None:
         super().__init__()
         self.layers = nn.ModuleDict({name: getattr(model, name) for name in names})
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the features after these layers."""
         for name, layer in self.layers.items():
             x = layer(x) if name == "last" else torch.tanh(layer(x))
         return x
 
 
 def pipeline(options: dict[str, Any], sharded: bool = False) -> dict[str, Tensor]:
-    """Two stages, each on one rank or sharded by FSDP2 over half of them; shard_group spans all."""
+    """Train two stages, each on one rank or sharded over half of them; shard_group spans all."""
     stages = (("first", "second"), ("third", "last"))
     mesh = init_device_mesh(
         "cpu", (2, dist.get_world_size() // 2), mesh_dim_names=("stage", "shard")
@@ -148,7 +149,7 @@ def pipeline(options: dict[str, Any], sharded: bool = False) -> dict[str, Tensor
 
 
 def copies_of_a_shard_group() -> tuple[bool, bool, list[str], str]:
-    """deepcopy shares the group; pickle drops it with a word, and the copy refuses to step."""
+    """Copy an optimizer: deepcopy shares its group, pickle drops it with a word."""
     w = nn.Parameter(torch.ones(3))
     optimizer = HVAdam([w], shard_group=dist.group.WORLD)
     w.grad = torch.ones(3)
@@ -171,7 +172,7 @@ def copies_of_a_shard_group() -> tuple[bool, bool, list[str], str]:
 
 
 def diagnostics_on_one_rank() -> dict[str, dict[str, float]] | None:
-    """Only rank 0 asks, as a logger would."""
+    """Ask for diagnostics on rank 0 alone, which is what a logger does."""
     model, _, _ = training.lay_out(training.make_model(), "fsdp2")
     optimizer = HVAdam(model.parameters(), lr=0.02)
     _train(model, optimizer, steps=3)
@@ -181,7 +182,7 @@ def diagnostics_on_one_rank() -> dict[str, dict[str, float]] | None:
 
 
 def disagreeing_layouts(what: str) -> None:
-    """Rank 1 has something else than the others."""
+    """Step with something on rank 1 that differs from the other ranks."""
     odd = dist.get_rank() == 1
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     rows = 6 if odd and what == "shape" else 8
@@ -207,7 +208,7 @@ def disagreeing_layouts(what: str) -> None:
 
 
 def one_rank_without_gradients() -> list[Tensor]:
-    """Disjoint pieces of which one rank has no gradient at the second step: all move on."""
+    """Step disjoint pieces of which one rank has no gradient once: all move on."""
     w = nn.Parameter(torch.full((2,), 1.0 + dist.get_rank(), dtype=torch.float64))
     optimizer = HVAdam([w], lr=0.1, shard_group=dist.group.WORLD)
     for step in range(4):
@@ -220,7 +221,7 @@ def one_rank_without_gradients() -> list[Tensor]:
 
 
 def inf_on_one_rank(layout: str) -> tuple[bool, float, float]:
-    """Whether a step under a GradScaler changed anything, and the scales before and after."""
+    """Return whether a step under a GradScaler changed anything, and both scales."""
     options: dict[str, Any] = {}
     if layout == "fsdp2":
         model, _, _ = training.lay_out(training.make_model(), "fsdp2")
@@ -254,7 +255,7 @@ def inf_on_one_rank(layout: str) -> tuple[bool, float, float]:
 
 
 def collectives_under_a_scaler(layout: str) -> tuple[int, int]:
-    """How often a step communicates under a GradScaler, and without one."""
+    """Return how often a step communicates under a GradScaler, and without one."""
     model, _, _ = training.lay_out(training.make_model(), layout)
     optimizer: Any = HVAdam(model.parameters(), lr=0.1)
     scaler = torch.amp.GradScaler("cpu", init_scale=64.0)
@@ -275,7 +276,7 @@ def collectives_under_a_scaler(layout: str) -> tuple[int, int]:
 
 
 def low_bit_state(state_dtype: Any) -> tuple[float, float]:
-    """First and last loss of a sharded training with low-bit state."""
+    """Return the first and the last loss of a sharded training with low-bit state."""
     torch.manual_seed(0)
     model = training.make_model(torch.float32)
     running, share, shares = training.lay_out(model, "fsdp2")

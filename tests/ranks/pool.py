@@ -1,4 +1,4 @@
-"""Processes that stay between tests, for loading torch in each would cost seconds a test."""
+"""A pool of processes that stay between tests, since loading torch in each costs seconds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECONDS = 300  # that a rank waits for another before it gives up
 
 
 class RankFailed(RuntimeError):
-    """A rank raised; the message is its traceback."""
+    """The failure of a rank, with its traceback for a message."""
 
 
 class Pool:
@@ -37,7 +37,7 @@ class Pool:
             self._processes.append(process)
 
     def run(self, task: Callable[..., Any], world_size: int, *args: Any) -> list[Any]:
-        """What `task(*args)` returns on every rank.
+        """Run `task(*args)` on every rank and return what it gave.
 
         Raises:
             RankFailed: with the traceback of the lowest rank that raised.
@@ -49,7 +49,7 @@ class Pool:
         return [value for _, value in results]
 
     def errors(self, task: Callable[..., Any], world_size: int, *args: Any) -> list[str]:
-        """The last line of the traceback of every rank, "" where it did not raise."""
+        """Return the last line of every rank's traceback, "" where it did not raise."""
         results = self._run(task, world_size, args)
         return [value.strip().splitlines()[-1] if failed else "" for failed, value in results]
 

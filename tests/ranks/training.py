@@ -25,7 +25,7 @@ LAYOUTS = ("ddp", "fsdp2", "hsdp", "tensor_parallel", "fsdp2_x_tp", "mixed", "of
 
 
 class Model(nn.Module):
-    """Rows of 8, 5, 7 and 1: even and uneven over 2 and 4 ranks, the last ones empty on most."""
+    """A network with rows of 8, 5, 7 and 1, uneven over ranks; the last is empty on most."""
 
     def __init__(self, dtype: torch.dtype = torch.float64) -> None:
         super().__init__()
@@ -35,24 +35,27 @@ class Model(nn.Module):
         self.last = nn.Linear(7, 1, dtype=dtype)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the outputs of a batch."""
         for layer in (self.first, self.second, self.third):
             x = torch.tanh(layer(x))
         return self.last(x)
 
 
 def make_model(dtype: torch.dtype = torch.float64) -> Model:
+    """Build the same model every time."""
     torch.manual_seed(0)
     return Model(dtype)
 
 
 def batch(step: int, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
+    """Return the inputs and targets of a step."""
     generator = torch.Generator().manual_seed(step)
     x = torch.randn(BATCH, 3, generator=generator, dtype=dtype)
     return x, x.prod(1, keepdim=True) + 0.1 * torch.randn(BATCH, 1, generator=generator).to(dtype)
 
 
 def two_groups(model: nn.Module) -> list[dict[str, Any]]:
-    """Weights decay and biases do not, as most trainers have it."""
+    """Split parameters into weights, which decay, and biases, which do not."""
     params = list(model.parameters())
     return [
         {"params": [p for p in params if p.ndim > 1], "weight_decay": 0.01},
@@ -61,7 +64,7 @@ def two_groups(model: nn.Module) -> list[dict[str, Any]]:
 
 
 def lay_out(model: Model, layout: str) -> tuple[nn.Module, int, int]:
-    """The model laid out, which share of the batch is this rank's, and of how many."""
+    """Return the model laid out, which share of the batch is this rank's, and of how many."""
     rank, world = dist.get_rank(), dist.get_world_size()
     if layout == "ddp":
         return DistributedDataParallel(model), rank, world
@@ -136,7 +139,7 @@ def train(
 
 
 def whole(p: Tensor) -> Tensor:
-    """All of a tensor, wherever its parts are."""
+    """Return all of a tensor, wherever its parts are."""
     return p.full_tensor().detach() if isinstance(p, DTensor) else p.detach().clone()
 
 

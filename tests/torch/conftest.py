@@ -38,7 +38,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @functools.cache
 def optimizer_info() -> OptimizerInfo:
-    """HVAdam's entry. Torch's table takes seconds to import, so only tests that use it do."""
+    """Return HVAdam's entry; torch's table takes seconds to import, so only its users do."""
     from torch.testing._internal.common_optimizers import OptimizerInfo
 
     return OptimizerInfo(
@@ -52,31 +52,31 @@ def optimizer_info() -> OptimizerInfo:
 
 @pytest.fixture
 def options(optim_input: OptimizerInput) -> dict[str, Any]:
-    """An input's keyword arguments; a copy, since schedulers write to a tensor lr."""
+    """Return an input's keyword arguments; a copy, since schedulers write to a tensor lr."""
     return copy.deepcopy(optim_input.kwargs)
 
 
 @pytest.fixture
 def declared_errors() -> list[ErrorOptimizerInput]:
-    """All of them at once."""
+    """Return all declared errors at once."""
     return _error_inputs("cpu", torch.float32)
 
 
 @pytest.fixture
 def build() -> Callable[..., nn.Module]:
-    """Makes the same small network every time."""
+    """Return a builder of the same small network."""
     return _build
 
 
 @pytest.fixture
 def train() -> Callable[..., list[float]]:
-    """Trains a model on the batches of the given steps; the same step has the same batch."""
+    """Return a loop over the batches of given steps; the same step has the same batch."""
     return _train
 
 
 @pytest.fixture
 def assert_same() -> Callable[[Any, Any], None]:
-    """Compares nested containers bit for bit."""
+    """Return a comparison of nested containers, bit for bit."""
     return _assert_same
 
 
@@ -135,7 +135,7 @@ def _bytes(x: Tensor) -> Tensor:
 
 
 def halved_alignment(delta: Tensor) -> Tensor:
-    """A gain of one's own; at module level, where pickle finds it."""
+    """Return half the alignment, a gain of one's own; at module level, where pickle finds it."""
     return delta / 2
 
 
@@ -221,7 +221,12 @@ def _error_inputs(device: Any, dtype: torch.dtype) -> list[ErrorOptimizerInput]:
         ({"bounds": (1.0, 0.0)}, ValueError, r"bounds must be \(low, high\), low < high"),
         ({"bounds": 1.0}, TypeError, r"bounds must be a pair of numbers, got 1\.0"),
         ({"maximize": "yes"}, TypeError, "maximize must be True or False, got 'yes'"),
-        ({"max_grad_norm": -1.0}, ValueError, "max_grad_norm must be >= 0 and finite, got -1"),
+        (
+            {"max_grad_norm": -1.0},
+            ValueError,
+            "max_grad_norm must be > 0 and finite, or None for no clipping, got -1",
+        ),
+        ({"max_grad_norm": 0}, ValueError, "max_grad_norm must be .* or None for no .*, got 0"),
         ({"state_dtype": "int4"}, ValueError, "state_dtype must be one of .*, got 'int4'"),
         ({"rounding_seed": -1}, ValueError, r"rounding_seed must be in \[0, 2\*\*32\), got -1"),
         ({"rounding_seed": 0.5}, TypeError, r"rounding_seed must be a whole number, got 0\.5"),

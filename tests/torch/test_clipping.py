@@ -35,7 +35,7 @@ def everything(optimizer: HVAdam) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("kernel", AVAILABLE)
-@pytest.mark.parametrize("max_norm", [0.0, 0.5, 1e9])
+@pytest.mark.parametrize("max_norm", [1e-30, 0.5, 1e9])
 @pytest.mark.parametrize("options", [{}, {"hidden_step": "late"}, {"maximize": True}], ids=str)
 def test_equals_clip_grad_norm(kernel: str, max_norm: float, options: dict[str, Any]) -> None:
     inside, outside = parameters(), parameters()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -43,23 +45,74 @@ def test_torchs_optimizers_in_backward() -> None:
         model(torch.ones(3)).sum().backward()
 
 
-def test_one_optimizer_per_parameter() -> None:
-    params = [parameter() for _ in range(completeness.SINGLES + 1)]
+@pytest.mark.parametrize("scope", ["global", "group", "tensor"])
+def test_one_optimizer_per_parameter(scope: Any) -> None:
+    model = nn.Sequential(*(nn.Linear(3, 3) for _ in range(completeness.SINGLES)))
+    optimizers = [HVAdam([p], scope=scope) for p in model.parameters()]
 
-    def step_all(optimizers: list[HVAdam]) -> None:
-        for p, optimizer in zip(params, optimizers, strict=True):
-            p.grad = torch.ones(3)
+    def step_all() -> None:
+        model(torch.ones(3)).sum().backward()
+        for optimizer in optimizers:
             optimizer.step()
+            optimizer.zero_grad()
 
-    step_all([HVAdam([p], scope="tensor") for p in params])
-    with pytest.raises(
-        RuntimeError, match=r'\d+ optimizers hold one parameter each.*scope="tensor"'
-    ):
-        step_all([HVAdam([p]) for p in params])
+    if scope == "tensor":
+        step_all()
+    else:
+        with pytest.raises(
+            RuntimeError, match=r'9 optimizers of one parameter each step in.*scope="tensor"'
+        ):
+            step_all()
+    del optimizers[completeness.SINGLES :]
+    step_all()  # what is no more does not count
+
+
+def agents(*shape: int) -> list[tuple[nn.Parameter, HVAdam]]:
+    """More parameters than may be a coincidence, each with an optimizer of its own."""
+    params = [nn.Parameter(torch.ones(shape)) for _ in range(2 * completeness.SINGLES)]
+    return [(p, HVAdam([p])) for p in params]
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (4,)])
+def test_many_agents_train_their_own_parameter(shape: tuple[int, ...]) -> None:
+    every = agents(*shape)
+    for _ in range(3):
+        for p, optimizer in every:
+            optimizer.zero_grad()
+            p.square().sum().backward()
+            optimizer.step()
+    for p, optimizer in every:
+        optimizer.step(lambda p=p: p.square().sum().backward())
+    assert all(bool((p < 1).all()) for p, _ in every)
+
+
+def test_many_agents_train_their_own_scalar_from_one_loss() -> None:
+    """Accept one temperature for each agent of soft actor-critic, the losses added up."""
+    every = agents(1)
+    sum(p.exp().sum() for p, _ in every).backward()  # pyright: ignore[reportAttributeAccessIssue]
+    for _, optimizer in every:
+        optimizer.step()
+    assert all(bool((p < 1).all()) for p, _ in every)
+
+
+def test_many_agents_train_in_threads_of_their_own() -> None:
+    """Each thread numbers its forward passes from the same number on."""
+    every = agents(4)
+    together = Barrier(len(every))
+
+    def learn(p: nn.Parameter, optimizer: HVAdam) -> None:
+        p.square().sum().backward()
+        together.wait()
+        optimizer.step()
+
+    with ThreadPoolExecutor(len(every)) as pool:
+        for done in [pool.submit(learn, *agent) for agent in every]:
+            done.result()
+    assert all(bool((p < 1).all()) for p, _ in every)
 
 
 def test_parameters_swapped_in_and_out() -> None:
-    """As ZeRO-3 engines step: one sub-group at a time through one optimizer."""
+    """ZeRO-3 engines step one sub-group at a time through one optimizer."""
     parts = [parameter(), parameter()]
     for scope in ("global", "tensor"):
         optimizer = HVAdam([parts[0]], scope=scope)
@@ -105,7 +158,7 @@ def test_an_empty_first_step_changes_nothing() -> None:
 
 
 def test_a_first_step_at_lr_0_with_a_gradient_counts() -> None:
-    """As under a warm-up that starts from 0."""
+    """A warm-up may start from 0."""
     w = parameter()
     optimizer = HVAdam([w], lr=0.0)
     w.grad = torch.ones(3)

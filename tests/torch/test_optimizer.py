@@ -186,6 +186,8 @@ def test_diagnostics_name_the_parts_of_the_update() -> None:
     adaptive = [x - p.detach() - h for x, p, h in zip(before, (a, b), hidden, strict=True)]
     assert found["global"]["hidden_step_norm"] == pytest.approx(torch.cat(hidden).norm().item())
     assert found["global"]["adaptive_step_norm"] == pytest.approx(torch.cat(adaptive).norm().item())
+    parts = [torch.cat(x).norm().item() for x in (hidden, adaptive)]
+    assert found["global"]["hidden_share"] == pytest.approx(parts[0] / sum(parts))
 
 
 def test_diagnostics_name_the_scopes() -> None:
@@ -202,6 +204,22 @@ def test_diagnostics_name_the_scopes() -> None:
     optimizer = HVAdam(layer.parameters(), scope="tensor")
     optimizer.step()
     assert list(optimizer.diagnostics()) == ["group 0, tensor 0", "group 0, tensor 1"]
+
+
+@pytest.mark.parametrize("scope", ["global", "group", "tensor"])
+def test_diagnostics_leave_out_what_was_dropped_from_the_state(scope: Any) -> None:
+    a, b = parameter(5), parameter(3, seed=1)
+    optimizer = HVAdam([a, b], scope=scope)
+    run(optimizer, gradients(3, 5, 3))
+    whole = optimizer.diagnostics()
+    optimizer.state.pop(b)
+    left = optimizer.diagnostics()
+    assert b not in optimizer.state
+    first = next(iter(whole))
+    assert 0 < left[first]["adaptive_step_norm"] <= whole[first]["adaptive_step_norm"]
+    assert len(left) == 1
+    run(optimizer, gradients(1, 5, 3))
+    assert optimizer.state[b]["step"] == 1
 
 
 def test_restarts_and_holds_are_counted() -> None:
@@ -366,3 +384,11 @@ def test_no_wait_for_the_device(kernel: str) -> None:
             for p in params:
                 p.grad = torch.empty_like(p)
             optimizer.step()
+
+
+def test_what_follows_betas_is_given_by_name() -> None:
+    """Written for AdamW, whose eps of 1e-8 would act like 3e-3 and whose decay would be gamma."""
+    for positional in ((1e-8,), (1e-8, 0.01)):
+        with pytest.raises(TypeError, match="positional arguments"):
+            HVAdam([parameter(3)], 1e-3, (0.9, 0.999), *positional)  # pyright: ignore
+    assert HVAdam([parameter(3)], 1e-3, (0.8, 0.99)).defaults["betas"] == (0.8, 0.99)

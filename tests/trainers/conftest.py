@@ -13,15 +13,18 @@ from typing import Any
 
 import pytest
 import torch
+from snippets import python_on
 
 ROOT = Path(__file__).parents[2]
+# What a run should not say: warnings, and what transformers logs; but for other packages' own.
+COMPLAINT = re.compile(r"^(?!.*site-packages).*(\bwarn|Warning|deprecated|\[transformers\])", re.M)
 
 Launch = Callable[..., str]
 
 
 @pytest.fixture
 def launch(tmp_path: Path) -> Launch:
-    """Runs a script, offline and on CPUs, and returns what it printed; with ranks by torchrun."""
+    """Return a command that runs a script offline on CPUs, with ranks by torchrun."""
 
     def run(script: Path, *arguments: object, ranks: int | None = None) -> str:
         torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
@@ -33,14 +36,11 @@ def launch(tmp_path: Path) -> Launch:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Callable[[str], Path]:
-    """Writes the first Python program of a how-to page to a file."""
+    """Return a command that writes the Python of a how-to page, one after the other, to a file."""
 
     def extract(page: str) -> Path:
-        text = (ROOT / "docs" / "howto" / page).read_text()
-        found = re.search(r"```python\n(.*?)```", text, re.DOTALL)
-        assert found, f"{page} shows no program"
         path = tmp_path / "train.py"  # not the name of the package that it imports
-        path.write_text(found[1])
+        path.write_text("\n\n".join(python_on(ROOT / "docs" / "howto" / page)))
         return path
 
     return extract
@@ -48,7 +48,7 @@ def program(tmp_path: Path) -> Callable[[str], Path]:
 
 @pytest.fixture
 def assert_same() -> Callable[[Any, Any], None]:
-    """Compares nested checkpoints bit for bit, in values and dtypes."""
+    """Return a comparison of nested checkpoints, bit for bit in values and dtypes."""
 
     def compare(left: Any, right: Any) -> None:
         ours, theirs = dict(_leaves(left)), dict(_leaves(right))
@@ -95,4 +95,5 @@ def _output(command: list[str], folder: Path) -> str:
             if process.poll() is None:  # a rank may wait for another for ever
                 os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 0, f"{' '.join(command)}\n{output}\n{errors}"
+    assert not COMPLAINT.search(errors), errors
     return output

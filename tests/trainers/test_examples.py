@@ -1,6 +1,6 @@
 """The examples run as their first lines say, learn, and resume where they stopped.
 
-So do the programs on the pages about DDP and FSDP2.
+So do the programs on the pages about DDP, FSDP2 and other sharding.
 """
 
 from __future__ import annotations
@@ -15,6 +15,25 @@ import torch
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DISTRIBUTED = ["train_ddp.py", "train_fsdp2.py"]
+
+# Of the page on FSDP2, in place of its last line.
+COME_BACK = """
+
+def numbers():
+    kept = [(p.detach(), optimizer.state[p]["hidden"]) for p in model.parameters()]
+    return [x.full_tensor().clone() for pair in kept for x in pair]
+
+
+save(model, optimizer, "run")
+before = numbers()
+for p in model.parameters():
+    p.detach().zero_()
+optimizer = HVAdam(model.parameters(), lr=1e-2)
+load(model, optimizer, "run")
+assert all(torch.equal(*pair) for pair in zip(numbers(), before, strict=True))
+if dist.get_rank() == 0:
+    print("came back")
+"""
 
 pytestmark = pytest.mark.slow
 
@@ -52,13 +71,26 @@ def test_resumes_bit_for_bit(
     assert_same(saved(stopped), saved(straight))
 
 
-@pytest.mark.parametrize("page", ["ddp.md", "fsdp2.md"])
+@pytest.mark.parametrize(
+    ("page", "programs"), [("ddp.md", 1), ("fsdp2.md", 1), ("other-sharding.md", 2)]
+)
 def test_the_pages_run(
-    page: str, program: Callable[[str], Path], launch: Callable[..., str]
+    page: str, programs: int, program: Callable[[str], Path], launch: Callable[..., str]
 ) -> None:
     losses = [float(x) for x in re.findall(r"loss ([\d.]+)", launch(program(page), ranks=2))]
-    assert len(losses) == 5
-    assert losses[-1] < losses[0] / 4
+    assert len(losses) == 5 * programs
+    for start in range(0, len(losses), 5):
+        assert losses[start + 4] < losses[start] / 4
+
+
+def test_the_checkpoints_of_the_page_come_back(
+    program: Callable[[str], Path], launch: Callable[..., str]
+) -> None:
+    """Put before the end of the page's program, its two functions do what it says."""
+    path = program("fsdp2.md")
+    training, end, functions = path.read_text().partition("dist.destroy_process_group()\n")
+    path.write_text(training + functions + COME_BACK + end)
+    assert "came back" in launch(path, ranks=2)
 
 
 @pytest.mark.parametrize("ranks", [None, 2])

@@ -64,14 +64,19 @@ def outcome_of(folder: Path, rank: int) -> dict[str, Any]:
 
 
 def main(folder: Path) -> None:
-    """Train a tiny GPT-2 in float64, from the folder's checkpoint if it has one."""
-    from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+    """Train a tiny Llama in float64, from the folder's checkpoint if it has one."""
+    from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
     from transformers.trainer_utils import get_last_checkpoint
 
     torch.manual_seed(0)
-    config = GPT2Config(vocab_size=16, n_positions=16, n_embd=16, n_layer=1, n_head=2)
-    config.embd_pdrop = config.resid_pdrop = config.attn_pdrop = 0.0  # ranks would draw others
-    model = GPT2LMHeadModel(config).double()
+    config = LlamaConfig(
+        vocab_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        hidden_size=16,
+        intermediate_size=32,
+    )
+    model = LlamaForCausalLM(config).double()
     rows = (torch.arange(256)[:, None] + torch.arange(16)) % 16
     ranks = int(os.environ.get("WORLD_SIZE", "1"))
     trainer = Trainer(

@@ -10,7 +10,7 @@ from ranks.pool import Pool
 
 @pytest.fixture(scope="session")
 def pool() -> Iterator[Pool]:
-    """Four processes."""
+    """Start four ranks."""
     pool = Pool(4)
     yield pool
     pool.close()

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from hvadam import HVAdam
-from hvadam.bench.speed.memory import temporary_bytes
 from hvadam.torch.kernels import pieces
-from hvadam.torch.kernels.storage import BLOCK
+from hvadam.torch.storage import BLOCK
+from hvadam_bench.studies.speed.memory import temporary_bytes
 
 KERNELS = pytest.mark.parametrize("kernel", ["loop", "foreach"])
 OPTIONS = pytest.mark.parametrize(

@@ -21,10 +21,9 @@ from judge import judged_step
 from torch import Tensor
 
 from hvadam import HVAdam
-from hvadam.torch import kernels
-from hvadam.torch.kernels import foreach, loop, storage
+from hvadam.torch import kernels, storage
+from hvadam.torch.kernels import Batch, Columns, Options, foreach, loop
 from hvadam.torch.kernels import triton as kernel
-from hvadam.torch.kernels.batch import Batch, Columns, Options
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
 PASSES = ("prepare", "squares", "first", "fold", "second", "defer")
@@ -93,7 +92,7 @@ def contents(optimizer: HVAdam) -> Iterator[tuple[str, Tensor]]:
             yield from optimizer.state[p].items()
 
 
-def batches(optimizer: HVAdam, name: str) -> list[Batch]:
+def batches(optimizer: HVAdam, name: str) -> list[Batch[Any]]:
     """The parameters of the first group as the late step hands over those without a gradient."""
     group = optimizer.param_groups[0]
     states = [optimizer.state[p] for p in group["params"]]
@@ -104,7 +103,7 @@ def batches(optimizer: HVAdam, name: str) -> list[Batch]:
         for short, key in zip("mvs", keys, strict=False):
             extras[f"{short}_scales"] = [state[storage.SCALES[key]] for state in states]
     columns = Columns(group["params"], [], *lists)._replace(**extras)
-    assigned = kernels.assign(name, columns, [0] * len(states), Options.of(group), group["bounds"])
+    assigned = kernels.assign(name, Options.of(group), columns, [0] * len(states))
     return [batch for _, batch in assigned]
 
 
@@ -224,7 +223,7 @@ def check_layouts(monkeypatch: pytest.MonkeyPatch, large: int, steps: int) -> No
 
 
 def watched(function: Any, seen: list[int]) -> Any:
-    def call(batches: list[Batch], *args: Any) -> None:
+    def call(batches: list[Batch[Any]], *args: Any) -> None:
         seen.extend(id(theta) for batch in batches for theta in batch.tensors.theta)
         function(batches, *args)
 
@@ -269,8 +268,8 @@ def test_scalars_on_the_device() -> None:
         theta, g, m, v, s = parameters(torch.float32, *[(20,)] * 5)
         columns = Columns([theta], [g], [m], [v], [s.square()], [torch.tensor(3.0)])
         options = Options.of(HVAdam([theta], weight_decay=0.1).param_groups[0])
-        options = options._replace(lr=wrap(0.02), factor=wrap(0.25))
-        (_, batch), *others = kernels.assign("triton", columns, [0], options, (-1.0, 1.0))
+        options = options._replace(lr=wrap(0.02), factor=wrap(0.25), bounds=(-1.0, 1.0))
+        (_, batch), *others = kernels.assign("triton", options, columns, [0])
         assert not others
         with torch.no_grad():
             dots = torch.zeros(1, 4, dtype=torch.float64)

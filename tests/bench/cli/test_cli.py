@@ -1,0 +1,265 @@
+"""The command line, through the function behind the console script."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from made_records import made_record
+
+from hvadam import __version__
+from hvadam.__main__ import main
+from hvadam_bench import tasks
+from hvadam_bench.cli import demo, wiring
+from hvadam_bench.running.config import RunConfig
+from hvadam_bench.running.records import Store
+from hvadam_bench.studies.speed.contenders import CONTENDERS
+from hvadam_bench.studies.speed.result import Plan
+from hvadam_bench.studies.speed.shapes import BY_PARAMETERS, BY_TENSORS, SHAPES, Shape
+
+
+@pytest.mark.slow
+def test_demo_races_trains_and_writes_a_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "a [new] folder" / "demo"
+    assert main(["demo", "--seeds", "1", "--steps", "20", "--out", str(out)]) == 0
+    printed, errors = capsys.readouterr()
+    assert errors == ""
+    report = out / "report.html"
+    assert printed.splitlines()[-1] == f"The report: {report}"
+    assert "digits" in report.read_text(encoding="utf-8")
+    assert list((out / "valley" / "docs" / "figures").glob("*.png"))
+    done = [record for record in Store(out / "runs") if record.status == "done"]
+    tasks = {record.config.task for record in done}
+    contenders = {record.config.contender for record in done}
+    assert tasks == {"digits_mlp", "digits_cnn", "pydoc_lstm"}
+    assert "hvadam" in contenders
+    assert len(contenders) >= 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["demo", "--seeds", "0"], ["--seeds", "0"]),
+        (["demo", "--steps", "-1"], ["--steps", "-1"]),
+        (["demo", "--steps", "many"], ["--steps", "many"]),
+        (["demo", "--sedes", "3"], ["--sedes"]),
+        (["demo", "more"], ["more"]),
+        (["demos"], ["demos"]),
+        (["speed", "--shapes", "lstm,tiny"], ["--shapes", "'tiny'", *SHAPES]),
+        (["speed", "--shapes", ""], ["--shapes", "''", *SHAPES]),
+        (["speed", "--threads", "0"], ["--threads", "0"]),
+        (["speed", "fast"], ["fast"]),
+        (["step-rule", "--stages", "4"], ["--stages", "'4'", "step_rule_1"]),
+        (["info", "more"], ["more"]),
+    ],
+    ids=" ".join,
+)
+def test_bad_arguments_give_one_line_and_write_nothing(
+    arguments: list[str], named: list[str], refused: Callable[[list[str]], str]
+) -> None:
+    line = refused(arguments)
+    assert all(word in line for word in named), line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names", "rounds", "options"),
+    [
+        ([], list(SHAPES), 7, {"threads": 1, "growing": None}),
+        (
+            ["--shapes", "small, lstm,small", "--threads", "2", "--quick", "--growth"],
+            ["small", "lstm"],
+            3,
+            {"threads": 2, "growing": (BY_PARAMETERS, BY_TENSORS)},
+        ),
+    ],
+)
+def test_speed_hands_on_its_options(
+    arguments: list[str],
+    names: list[str],
+    rounds: int,
+    options: dict[str, object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    calls: list[tuple[object, ...]] = []
+
+    def note(
+        shapes: list[Shape], who: object, plan: Plan, out: Path, console: object, **options: object
+    ) -> None:
+        assert who is CONTENDERS
+        calls.append(([shape.name for shape in shapes], plan.rounds, out, options))
+
+    monkeypatch.setattr(wiring, "time_steps", note)
+    assert main(["speed", *arguments]) == 0
+    assert calls == [(names, rounds, Path("speed-results"), options)]
+    assert (tmp_path / "speed-results").is_dir()
+
+
+def test_info_prints_tables_or_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info"]) == 0
+    printed, errors = capsys.readouterr()
+    assert (printed.split()[:2], errors) == (["hvadam", __version__], "")
+    assert main(["info", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["versions"]["hvadam"] == __version__
+
+
+@pytest.mark.parametrize("below", ["", "sub"])
+def test_out_that_is_no_directory_is_refused_before_training(
+    below: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(demo, "demonstrate", lambda *args: pytest.fail("trained"))
+    (tmp_path / "file").write_text("mine")
+    out = tmp_path / "file" / below
+    assert main(["demo", "--out", str(out)]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"hvadam: Invalid value for '--out': cannot write to {out}: ")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("module", "package"),
+    [
+        ("sklearn", "scikit-learn"),
+        ("matplotlib", "matplotlib"),
+        ("rich", "rich"),
+        ("typer", "typer"),
+    ],
+)
+def test_a_missing_package_is_named_with_the_way_out(
+    module: str,
+    package: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in sys.modules if name.startswith(module)]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    assert find_spec(module) is None
+    assert main(["demo"]) == 2
+    printed, errors = capsys.readouterr()
+    assert printed == ""
+    assert errors == f"hvadam: this command needs {package}: pip install 'hvadam[bench]'\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_import_errors_are_not_blamed_on_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "hvadam_bench.cli.demo", None)
+    with pytest.raises(ModuleNotFoundError, match=r"hvadam_bench\.cli\.demo"):
+        main(["demo", "--out", str(tmp_path)])
+
+
+def test_without_a_command_the_help_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("Usage: hvadam")
+    assert all(command in printed for command in ("demo", "speed", "info", "--version"))
+
+
+def test_version_from_a_shell_loads_no_framework() -> None:
+    code = (
+        "import sys; from hvadam_bench.cli import main; code = main(['--version']); "
+        "sys.exit(code or 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"hvadam {__version__}\n", "")
+
+
+def test_run_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = tmp_path / "runs"
+    command = ["run", "digits_mlp", "hvadam", "--scale", "smoke", "--store", str(store)]
+    command += ["--lr", "0.01", "--set", "betas=0.8,0.99", "--set", "task.epochs=1", "--seed", "3"]
+    assert main(command) == 0
+    [said, where] = capsys.readouterr().out.splitlines()
+    [record] = Store(store)
+    assert record.config == RunConfig(
+        *("digits_mlp", "hvadam", "smoke", 3),
+        options={"lr": 0.01, "betas": [0.8, 0.99]},
+        settings={"epochs": 1},
+    )
+    assert ": done; accuracy " in said
+    assert where == f"recorded: {Store(store).path(record.config)}"
+    assert main(command) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("already recorded: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["digits", "adam"], ["'digits'", "did you mean 'digits_"]),
+        (["digits_mlp", "adm"], ["'adm'", "did you mean 'adam'?"]),
+        (["digits_mlp", "adam", "--lr", "fast"], ["--lr", "fast"]),
+        (["digits_mlp", "hvadam", "--lr", "-1"], ["lr must be >= 0", "-1"]),
+        (["digits_mlp", "adam", "--lr", "1", "--set", "lr=2"], ["either --lr or --set"]),
+        (["digits_mlp", "adam", "--set", "betas"], ["--set", "NAME=VALUE", "betas"]),
+        (["digits_mlp", "adam", "--set", "betas=1"], ["betas", "(0.9, 0.999)", "got 1"]),
+        (["digits_mlp", "adam", "--set", "gamma=1"], ["no option 'gamma'"]),
+        (["digits_mlp", "adam", "--set", "task.epochs=x"], ["epochs", "'x'"]),
+        (["digits_mlp", "adam", "--set", "task.epochs=0"], ["epochs must be", "least 1, got 0"]),
+        (["digits_mlp", "adam", "--set", "task.epochs=-2"], ["epochs must be", "got -2"]),
+        (["digits_mlp", "adam", "--set", "task.epochs=0.5"], ["a whole number", "got 0.5"]),
+        (["digits_mlp", "adam", "--set", "task.batch_size=0"], ["batch_size must be", "got 0"]),
+        (["digits_mlp", "adam", "--set", "task.batch_size=-4"], ["batch_size must be", "got -4"]),
+        (["digits_mlp", "adam", "--scale", "large"], ["no scale 'large'", "smoke, laptop, paper"]),
+        (["digits_mlp", "adam", "--protocol", "inherited"], ["no protocol 'inherited'"]),
+        (["digits_mlp", "adam", "--seed", "-1"], ["--seed", "-1"]),
+        (["digits_mlp"], ["contender"]),
+    ],
+    ids=" ".join,
+)
+def test_bad_arguments_of_run_give_one_line_and_write_nothing(
+    arguments: list[str], named: list[str], refused: Callable[[list[str]], str]
+) -> None:
+    line = refused(["run", *arguments])
+    assert all(word.lower() in line.lower() for word in named), line
+
+
+def test_batches_larger_than_the_training_set_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["run", "digits_mlp", "adam", "--set", "task.batch_size=100000"]
+    assert main([*command, "--store", str(tmp_path)]) == 2
+    printed, errors = capsys.readouterr()
+    assert printed == ""
+    assert errors == (
+        "hvadam: batch_size must be at most 1077, all training examples, got 100000.\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [["sweep", "demo"], ["recipes"], ["report"]], ids=" ".join)
+def test_a_damaged_record_is_one_line_of_every_command(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store(tmp_path)
+    record = made_record()
+    store.put(record)
+    path = store.path(record.config)
+    path.write_bytes(path.read_bytes()[:-20])  # cut by a crash of the machine
+    assert main([*arguments, "--store", str(tmp_path)]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"hvadam: {path} is damaged (")
+    assert line.endswith("; delete it and run again.")
+
+
+def test_tasks_are_listed_with_their_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HVADAM_DATA", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["tasks"]) == 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in tasks.names())
+    assert "accuracy, more is better; smoke, laptop, paper; needs no data" in printed

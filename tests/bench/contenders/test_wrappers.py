@@ -1,0 +1,55 @@
+"""SWA and Lookahead: what the contract suite cannot see."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.optim.swa_utils import AveragedModel
+
+from hvadam_bench import contenders
+
+START, EVERY = 4, 3
+
+
+def test_swa_is_the_average_of_torchs_swa_utils() -> None:
+    torch.manual_seed(0)
+    model = nn.Linear(4, 2).double()
+    averaged = AveragedModel(model)
+    optimizer = contenders.create("swa", model, start=START, every=EVERY)
+    for t in range(1, 15):
+        optimizer.zero_grad()
+        model(torch.randn(5, 4, dtype=torch.float64)).square().sum().backward()
+        optimizer.step()
+        if t >= START and (t - START) % EVERY == 0:
+            averaged.update_parameters(model)
+        expected = averaged.module if t >= START else model
+        with contenders.get("swa").evaluation(optimizer):
+            for p, q in zip(model.parameters(), expected.parameters(), strict=True):
+                torch.testing.assert_close(p, q, rtol=0, atol=1e-14)
+
+
+def test_groups_may_have_inner_optimizers_of_their_own() -> None:
+    params, twins = ([nn.Parameter(torch.ones(2)) for _ in range(2)] for _ in range(2))
+    groups = [{"params": params[:1]}, {"params": params[1:], "inner": "adam", "lr": 0.01}]
+    wrapped = contenders.create("swa", groups, lr=0.1)
+    plain = torch.optim.SGD(twins[:1], 0.1, momentum=0.9), torch.optim.Adam(twins[1:], 0.01)
+    for step in range(5):
+        for p in (*params, *twins):
+            p.grad = torch.tensor([1.0, step])
+        for optimizer in (wrapped, *plain):
+            optimizer.step()
+    assert all(map(torch.equal, params, twins))
+
+
+def test_inner_optimizers_see_a_changed_rate() -> None:
+    p, q = nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(3))
+    wrapped = contenders.create("lookahead", [p], k=100)
+    plain = torch.optim.SGD([q], 0.1, momentum=0.9)
+    schedulers = [torch.optim.lr_scheduler.StepLR(o, 2, 0.1) for o in (wrapped, plain)]
+    for _ in range(6):
+        p.grad = q.grad = torch.ones(3)
+        wrapped.step()
+        plain.step()
+        for scheduler in schedulers:
+            scheduler.step()
+    assert torch.equal(p, q)

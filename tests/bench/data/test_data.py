@@ -1,0 +1,92 @@
+"""Data sets: no damaged file is read, and what is missing is named."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from made_files import as_binary, as_idx, pictures
+from PIL import Image
+
+from hvadam_bench import data
+from hvadam_bench.data import DataError, File, imagenet, images, parallel
+
+SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@SHARED_FOLDER
+@given(cut=st.integers(0, 10_000), flip=st.integers(0, 10_000), truncate=st.booleans())
+def test_no_damaged_file_is_read(cut: int, flip: int, truncate: bool, tmp_path: Path) -> None:
+    """Cut anywhere or change any byte: idx and text in gzip, CIFAR with an official sum."""
+    lines = "".join(f"ein Satz {i}\n" for i in range(99)).encode()
+    binary = as_binary(*pictures(2, 10), classes=10)
+    official = File("b.bin", len(binary), hashlib.md5(binary).hexdigest())
+    for name, whole, reader in (
+        ("i.gz", gzip.compress(as_idx(np.zeros((9, 3, 3), np.uint8)), mtime=0), idx),
+        ("t.gz", gzip.compress(lines, mtime=0), pairs),
+        ("b.bin", binary, lambda root, file: images.read_binary(root, official, 10)),
+    ):
+        path = tmp_path / name
+        path.write_bytes(whole)
+        expected = reader(tmp_path, File(name))
+        damaged = bytearray(whole[: cut % len(whole)] if truncate else whole)
+        if not truncate:
+            damaged[flip % len(whole)] ^= 0x55
+        path.write_bytes(damaged)
+        # Gzip's header has fields that do not matter: time, system, flags of speed.
+        if not truncate and name.endswith(".gz") and flip % len(whole) in range(4, 10):
+            np.testing.assert_equal(reader(tmp_path, File(name)), expected)
+        else:
+            with pytest.raises(DataError, match=re.escape(str(path))):
+                reader(tmp_path, File(name))
+
+
+def idx(root: Path, file: File) -> object:
+    return images._idx(root, file, dimensions=3)
+
+
+def pairs(root: Path, file: File) -> object:
+    return parallel.read_pairs(root, file, file, count=99).source
+
+
+def test_imagenet_is_folders_decoded_when_asked(tmp_path: Path) -> None:
+    for part in ("train", "val"):
+        for label, name in enumerate(("n01", "n02")):
+            folder = tmp_path / "imagenet" / part / name
+            folder.mkdir(parents=True)
+            Image.new("L", (6, 4), 100 * label).save(folder / "0.JPEG", "JPEG")
+            (folder / "1.JPEG.part").write_bytes(b"half")
+    found = imagenet.load(tmp_path, classes=2)
+    assert (len(found.train), len(found.test)) == (2, 2)
+    picture, label = found.train[1]
+    assert (picture.shape, picture.dtype, label) == ((4, 6, 3), np.uint8, 1)
+    assert abs(int(picture.mean()) - 100) < 3
+
+    path = tmp_path / "imagenet/train/n01/0.JPEG"
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(DataError, match=r"n01/0\.JPEG must be a whole JPEG picture"):
+        _ = found.train[0]
+    with pytest.raises(DataError, match="train must be 1,000 folders, one per class, got 2"):
+        imagenet.load(tmp_path)
+    (tmp_path / "imagenet/val/n02/0.JPEG").unlink()
+    with pytest.raises(DataError, match=r"val/n02 must be a folder of \*\.JPEG, got none"):
+        imagenet.load(tmp_path, classes=2)
+
+
+def test_what_is_missing_is_named_with_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HVADAM_DATA", str(tmp_path))
+    for name in data.names():
+        if name != "pydoc":
+            assert str(tmp_path) in (data.available(name) or "")
+            with pytest.raises(DataError, match=f"{name}: put .* into {tmp_path}"):
+                data.load(name)
+    with pytest.raises(ValueError, match="there is no data set 'cifar'; did you mean 'cifar10'"):
+        data.get("cifar")

@@ -1,0 +1,51 @@
+"""Beam search over a translator's outputs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from hvadam_bench.models.beam import translate
+from hvadam_bench.models.transformer import Translator
+from hvadam_bench.problems.pieces import END
+
+
+def test_a_wide_beam_finds_the_best_sentence_of_all() -> None:
+    """Against every sentence of up to two words, by their mean log-probability."""
+    torch.manual_seed(1)
+    model = Translator(7, 6, 8, 16, 2, 1, 0.0).eval()
+    with torch.no_grad():
+        model.target.weight.mul_(3)  # else all sentences are about as likely
+    source = torch.tensor([[3, 4, 2], [5, 2, 0]])
+    begin, end, words = 1, 2, [1, 3, 4, 5]
+
+    def score(row: int, sentence: list[int]) -> float:
+        given, target = torch.tensor([[begin, *sentence]]), [*sentence, end]
+        logits = model(source[row : row + 1], given)[0]
+        logits[:, 0] = -torch.inf
+        return logits.log_softmax(-1)[range(len(target)), target].mean().item()
+
+    everything = [[], *([a] for a in words), *([a, b] for a in words for b in words)]
+    best = [max(everything, key=lambda sentence: score(row, sentence)) for row in (0, 1)]
+    # Wide enough that nothing is pruned: as many ends as there are sentences.
+    found = translate(model, source, begin=begin, end=end, beam=3, limit=3)
+    greedy = translate(model, source, begin=begin, end=end, beam=1, limit=3)
+    for row in (0, 1):
+        assert score(row, found[row]) >= score(row, greedy[row])
+        assert score(row, found[row]) == pytest.approx(score(row, best[row]))
+
+
+def test_greedy_takes_the_likeliest_word_each_time() -> None:
+    torch.manual_seed(2)
+    model = Translator(9, 9, 8, 16, 2, 1, 0.0).eval()
+    source = torch.tensor([[3, 4, 5, 2]])
+    given = [1]
+    with torch.no_grad():
+        for _ in range(5):
+            logits = model(source, torch.tensor([given]))[0, -1]
+            logits[0] = -torch.inf
+            given.append(int(logits.argmax()))
+    expected = given[1:]
+    if END in expected:
+        expected = expected[: expected.index(END)]
+    assert translate(model, source, begin=1, end=END, beam=1, limit=6) == [expected]

@@ -1,0 +1,18 @@
+"""The page on what many ranks cost is what its command writes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+PAGE = Path(__file__).parents[3] / "docs" / "scaling.md"
+
+
+def test_the_page_is_up_to_date(tmp_path: Path) -> None:
+    """In a process of its own: it joins a process group, a fake one."""
+    target = tmp_path / "scaling.md"
+    command = [sys.executable, "-m", "hvadam", "scaling", "--out", str(target)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert target.read_text() == PAGE.read_text()
+    assert "| HVAdam | 64 | 1 | 40 B |" in target.read_text()

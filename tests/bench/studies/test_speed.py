@@ -1,0 +1,453 @@
+"""The benchmark's arithmetic, pairing and honesty. No test looks at a real time."""
+
+import dataclasses
+import gc
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from made_timings import TINY, made_timing
+from torch.optim import SGD, Adam
+
+from hvadam import HVAdam
+from hvadam.torch.kernels import native
+from hvadam_bench.studies.speed import memory, timing
+from hvadam_bench.studies.speed.benchmark import benchmark, within_memory
+from hvadam_bench.studies.speed.contenders import (
+    ADAM,
+    CONTENDERS,
+    EXACT,
+    LATE,
+    REFERENCE,
+    Contender,
+)
+from hvadam_bench.studies.speed.result import Plan, Quartiles, Skip, Speed, contender_names
+from hvadam_bench.studies.speed.shapes import BY_PARAMETERS, BY_TENSORS, SHAPES, Shape, equal_parts
+
+ROOT = Path(__file__).parents[3]
+ONCE = Plan(rounds=1, group_seconds=0.0, temporaries=False)
+
+
+class FakeTime:
+    """A clock that only steps of its own optimizers move, and a list of who stepped."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.pace = 1.0
+        self.steps: list[str] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def contender(self, name: str, seconds: float) -> Contender:
+        """One whose steps take so long."""
+
+        def step() -> None:
+            self.now += seconds * self.pace
+            self.steps.append(name)
+
+        def build(params: object) -> Any:
+            return SimpleNamespace(step=step, state={})
+
+        return Contender(name, build, {}, ADAM)
+
+
+# Shapes
+
+
+def test_resnet50_has_its_tensors_and_parameters() -> None:
+    shape = SHAPES["resnet50"]
+    assert (len(shape.sizes), shape.parameters) == (161, 25_557_032)
+    assert shape.sizes[0] == (64, 3, 7, 7)
+    assert Counter(map(len, shape.sizes)) == {4: 53, 1: 107, 2: 1}
+
+
+def test_lstm_is_that_of_torch() -> None:
+    network = torch.nn.ModuleList(
+        [torch.nn.Embedding(10_000, 200), torch.nn.LSTM(200, 200, 2), torch.nn.Linear(200, 10_000)]
+    )
+    assert SHAPES["lstm"].sizes == tuple(tuple(p.shape) for p in network.parameters())
+    assert SHAPES["lstm"].parameters == 4_653_200
+
+
+def test_the_other_shapes() -> None:
+    assert SHAPES["single"].sizes == ((25_000_000,),)
+    assert SHAPES["small"].sizes == ((64,),) * 2000
+    assert [shape.parameters for shape in BY_PARAMETERS][::4] == [10**6, 10**8]
+    assert {shape.parameters for shape in BY_TENSORS} == {4_000_000}
+    assert [len(shape.sizes) for shape in BY_TENSORS] == [1, 10, 100, 1000, 10_000]
+    assert equal_parts(10, 3) == [(3,), (3,), (4,)]
+
+
+# Contenders
+
+
+def test_names_are_unique_and_fused_adam_is_among_them() -> None:
+    assert len({contender.name for contender in CONTENDERS}) == len(CONTENDERS)
+    assert REFERENCE in CONTENDERS
+
+
+def test_streams_give_the_bytes_that_must_move() -> None:
+    assert ADAM.bytes(state_bytes=8) == 7 * 4
+    assert EXACT.bytes(state_bytes=12) == 12 * 4
+    assert LATE.bytes(state_bytes=12) == 9 * 4
+    assert EXACT.bytes(state_bytes=6) == 3 * 4 + 9 * 2  # bfloat16
+
+
+@pytest.mark.parametrize("contender", CONTENDERS, ids=lambda contender: contender.name)
+def test_every_contender_runs_or_says_why_not(
+    contender: Contender, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measured = timing.measure(TINY, [contender], ONCE)
+    assert len(measured.results) + len(measured.skipped) == 1
+    assert all(skip.reason for skip in measured.skipped)
+    for row in measured.results:
+        if contender.portable:
+            assert "native" not in row.kernels
+        elif contender.optimizer is HVAdam:
+            assert row.kernels == (contender.options["kernel"],)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_missing_package_is_named_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "adabelief_pytorch", None)
+    [contender] = [c for c in CONTENDERS if c.name == "AdaBelief adabelief-pytorch"]
+    measured = timing.measure(TINY, [contender], ONCE)
+    reason = "adabelief-pytorch is not installed: pip install 'hvadam[peers]'"
+    assert measured.skipped == (Skip(contender.name, reason),)
+
+
+@pytest.mark.parametrize("error", [TypeError, ValueError, RuntimeError, ImportError])
+@pytest.mark.parametrize("where", ["constructor", "step"])
+def test_who_refuses_is_skipped_with_the_reason_and_the_others_run(
+    error: type[Exception], where: str
+) -> None:
+    def refuse() -> None:
+        raise error("cannot\n  run here")
+
+    def build(params: object) -> Any:
+        return refuse() if where == "constructor" else SimpleNamespace(step=refuse, state={})
+
+    progress: list[int] = []
+    measured = timing.measure(
+        TINY,
+        [Contender("refuser", build, {}, ADAM), REFERENCE],
+        ONCE,
+        on_progress=lambda doing, parts: progress.append(parts),
+    )
+    assert measured.skipped == (Skip("refuser", "cannot run here"),)
+    assert [row.contender for row in measured.results] == [REFERENCE.name]
+    assert sum(progress) == 2 * (1 + ONCE.rounds)
+
+
+def test_a_kernel_that_was_not_used_is_not_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "kernels_of", lambda step: ["loop", "native"])
+    contender = Contender("claims", HVAdam, {"kernel": "foreach"}, EXACT)
+    [skip] = timing.measure(TINY, [contender], ONCE).skipped
+    assert skip.reason == "its tensors went to another kernel: loop, native."
+
+
+# Timing
+
+
+def test_quartiles() -> None:
+    assert Quartiles.of([5.0, 1.0, 2.0, 4.0, 3.0]) == Quartiles(2.0, 3.0, 4.0)
+    assert Quartiles.of([1.0, 2.0]) == Quartiles(1.25, 1.5, 1.75)
+    assert Quartiles.of([7.0]) == Quartiles(7.0, 7.0, 7.0)
+
+
+def test_every_group_stands_beside_one_of_the_reference_and_they_take_turns() -> None:
+    time = FakeTime()
+    plan = Plan(rounds=2, group_seconds=2.5, warm_up=3, temporaries=False)
+    rivals = [time.contender("a", 2.0), time.contender("b", 5.0)]
+    timing.measure(TINY, rivals, plan, reference=time.contender("r", 1.0), clock=time)
+    prepared = ["r"] * 3 + (["a"] * 3 + ["a"]) + (["b"] * 3 + ["b"])  # warm-up, then one look
+    first = ["r"] * 3 + ["a"] * 2 + ["r"] * 3 + ["b"]
+    second = ["a"] * 2 + ["r"] * 3 + ["b"] + ["r"] * 3
+    assert time.steps == prepared + first + second
+
+
+def test_a_machine_that_slows_down_moves_the_times_and_not_the_ratios() -> None:
+    time = FakeTime()
+
+    def slow_down(doing: str, parts: int) -> None:
+        if doing.startswith("round"):
+            time.pace *= 2
+
+    measured = timing.measure(
+        TINY,
+        [time.contender("a", 3.0)],
+        Plan(rounds=4, group_seconds=10.0, temporaries=False),
+        reference=time.contender("r", 2.0),
+        clock=time,
+        on_progress=slow_down,
+    )
+    [row] = measured.results
+    assert row.seconds == (6.0, 12.0, 24.0, 48.0)
+    assert row.reference_seconds == (4.0, 8.0, 16.0, 32.0)
+    assert row.ratios == (1.5,) * 4
+    assert row.ratio == Quartiles(1.5, 1.5, 1.5)
+    assert row.typical_seconds == 18.0
+    assert (row.steps, row.reference_steps) == (4, 5)
+
+
+def test_what_happens_between_steps_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    time = FakeTime()
+
+    def waste(trial: timing.Trial) -> None:
+        time.now += 100.0
+
+    monkeypatch.setattr(timing.Trial, "_change_gradients", waste)
+    rival, reference = time.contender("a", 3.0), time.contender("r", 2.0)
+    measured = timing.measure(TINY, [rival], ONCE, reference=reference, clock=time)
+    assert measured.results[0].ratios == (1.5,)
+
+
+def test_a_step_too_short_to_be_timed_does_not_go_on_forever() -> None:
+    time = FakeTime()
+    start = timing.Start(TINY)
+    trial = timing.Trial(time.contender("a", 0.0), start, Plan(), time)
+    assert trial.steps == timing.MOST_STEPS
+
+
+def test_contenders_start_alike_on_tensors_of_their_own_and_gradients_change() -> None:
+    seen: dict[str, list[torch.Tensor]] = {"a": [], "b": []}
+
+    def spy(name: str) -> Contender:
+        def build(params: list[torch.Tensor]) -> Any:
+            seen[name].append(params[0])
+            inner = SGD(params, lr=0.1)
+
+            def step() -> None:
+                gradient = params[0].grad
+                assert gradient is not None
+                seen[name].append(gradient)
+                inner.step()
+
+            return SimpleNamespace(step=step, state=inner.state)
+
+        return Contender(name, build, {}, ADAM)
+
+    timing.measure(TINY, [spy("a"), spy("b")], ONCE)
+    for own, other in zip(seen["a"], seen["b"], strict=True):
+        assert own.data_ptr() != other.data_ptr()
+        assert torch.equal(own, other)
+    assert len(seen["a"]) == 1 + ONCE.warm_up + 1 + 1
+    assert not torch.equal(seen["a"][1], seen["a"][2])
+
+
+def test_garbage_is_not_collected_while_the_clock_runs() -> None:
+    def build(params: object) -> Any:
+        def step() -> None:
+            states.append(gc.isenabled())
+
+        return SimpleNamespace(step=step, state={})
+
+    states: list[bool] = []
+    trial = timing.Trial(Contender("a", build, {}, ADAM), timing.Start(TINY), Plan(), FakeTime())
+    trial.run(2)
+    assert states == [False] * 5
+    assert gc.isenabled()
+
+
+def test_gradients_are_clipped_before_the_step() -> None:
+    norms: list[float] = []
+
+    def build(params: list[torch.Tensor]) -> Any:
+        def step() -> None:
+            grads = [p.grad.flatten() for p in params if p.grad is not None]
+            norms.append(torch.cat(grads).norm().item())
+
+        return SimpleNamespace(step=step, state={})
+
+    timing.measure(TINY, [Contender("a", build, {}, ADAM, clip=1e-3)], ONCE)
+    assert norms == pytest.approx([1e-3] * len(norms), rel=1e-2)
+
+
+def test_batches_fit_the_memory() -> None:
+    shape = SHAPES["single"]
+    contenders = list(CONTENDERS)[:5]
+
+    def sizes(memory: float) -> list[int]:
+        return [len(b) for b in timing.batches(contenders, shape, Plan(memory=memory))]
+
+    one = timing.TRIAL_BYTES * shape.parameters
+    fixed = one + timing.START_BYTES * shape.parameters  # what they start from, and the reference
+    assert sizes(fixed + 2.5 * one) == [2, 2, 1]
+    assert sizes(fixed + 9 * one) == [5]
+    assert sizes(0) == [1] * 5
+
+
+# Memory
+
+
+@pytest.mark.parametrize(
+    ("build", "expected"),
+    [
+        (lambda params: Adam(params, fused=True), 8),
+        (lambda params: HVAdam(params, kernel="loop"), 12),
+        (lambda params: HVAdam(params, state_dtype="bfloat16"), 6),
+        (lambda params: SGD(params, lr=0.1), 0),
+    ],
+    ids=["Adam", "HVAdam", "HVAdam bfloat16", "SGD"],
+)
+def test_state_bytes_per_parameter(build: Callable[..., Any], expected: int) -> None:
+    parameter = torch.nn.Parameter(torch.ones(10, 50))
+    parameter.grad = torch.ones(10, 50)
+    optimizer = build([parameter])
+    assert memory.state_bytes(optimizer) == 0
+    optimizer.step()
+    assert memory.state_bytes(optimizer) == expected * 500
+
+
+def test_temporaries_are_what_is_held_at_once() -> None:
+    kept: list[torch.Tensor] = [torch.empty(10_000)]
+
+    def together() -> None:
+        kept.clear()  # what was there before is not given back
+        first, second = torch.empty(1000), torch.empty(500)
+        del first, second
+
+    def in_turn() -> None:
+        for count in (1000, 500):
+            torch.empty(count)
+
+    assert memory.temporary_bytes(together) == 4 * 1500
+    assert memory.temporary_bytes(in_turn) == 4 * 1000
+    assert memory.temporary_bytes(lambda: None) == 0
+
+
+def temporaries_of(kernel: str) -> float:
+    parameter = torch.nn.Parameter(torch.ones(200_000))
+    parameter.grad = torch.ones(200_000)
+    optimizer = HVAdam([parameter], kernel=kernel)
+    optimizer.step()
+    return memory.temporary_bytes(optimizer.step) / parameter.numel()
+
+
+def test_portable_kernels_need_temporaries() -> None:
+    assert temporaries_of("loop") > 4
+    assert temporaries_of("foreach") > 4
+
+
+@pytest.mark.skipif(native.available() is not None, reason="no native kernel here")
+def test_the_native_kernel_needs_none() -> None:
+    assert temporaries_of("native") == pytest.approx(0, abs=0.01)  # a few scalars
+
+
+def test_bandwidth_counts_what_is_read_and_written() -> None:
+    ticks = iter(range(100))
+    rates = memory.bandwidth(1000, repeats=2, clock=lambda: float(next(ticks)))
+    assert rates == {
+        "copy": [8e-6] * 2,
+        "scale in place": [8e-6] * 2,
+        "add in place": [12e-6] * 2,
+    }
+
+
+# Results
+
+
+def test_results_follow_from_the_raw_numbers() -> None:
+    row = made_timing("HVAdam loop", 3.0, TINY)
+    assert row.ratios == (3.0, 6.0, 1.5)
+    assert row.ratio == Quartiles(2.25, 3.0, 4.5)
+    assert row.gb_per_second == pytest.approx(48 * 307 / 3.0 / 1e9)
+    assert (row.milliseconds, row.state_bytes_per_parameter) == (3000.0, 12.0)
+    assert row.temporary_bytes_per_parameter == 36.0
+
+
+def test_the_results_file_is_the_form_of_what_was_timed(tmp_path: Path) -> None:
+    kept = ROOT / "results" / "speed.json"
+    Speed.load(kept).save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == kept.read_bytes()
+
+
+# All of it
+
+
+@pytest.fixture
+def quick_bandwidth(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = {"copy": [10.0], "add": [11.0, 12.0]}
+    monkeypatch.setattr("hvadam_bench.studies.speed.benchmark.bandwidth", lambda elements: rates)
+
+
+CHOSEN = (
+    Contender("HVAdam loop", HVAdam, {"kernel": "loop", "betas": (0.9, 0.99)}, EXACT, grows=True),
+    REFERENCE,
+    Contender("HVAdam odd", HVAdam, {"kernel": "odd"}, EXACT),
+)
+
+
+@pytest.mark.usefixtures("quick_bandwidth")
+@pytest.mark.parametrize("grow", [False, True])
+def test_the_benchmark_holds_every_number_and_what_it_was_made_with(
+    grow: bool, tmp_path: Path
+) -> None:
+    other = dataclasses.replace(TINY, name="other", title="the others")
+    larger = Shape("larger", "one tensor", ((10_000,),))
+    growing = ([TINY, larger], [TINY, other]) if grow else None
+    plan = Plan(rounds=2, group_seconds=0.0)
+    threads = torch.get_num_threads()
+    found = benchmark([TINY, other], CHOSEN, plan, threads=threads + 1, growing=growing)
+    assert torch.get_num_threads() == threads
+
+    assert found.threads == found.machine["torch_threads"] == threads + 1
+    assert found.plan == plan
+    assert found.bandwidth_gb_per_second == {"copy": (10.0,), "add": (11.0, 12.0)}
+    assert (found.copy_rate, found.fastest_rate) == (10.0, 12.0)
+    assert {"cpu", "cores", "caches", "native_instruction_set"} < found.machine.keys()
+    assert list(found.contenders) == [contender.name for contender in CHOSEN]
+    assert found.contenders["HVAdam odd"].options == {"kernel": "odd"}
+    assert [one.name for one in found.shapes] == ["tiny", "other"]
+    assert (found.growth is not None) == grow
+    if found.growth:
+        parts = (found.growth.by_parameters, found.growth.by_tensors)
+        assert [len(part) for part in parts] == [2, 2]
+        assert not any(one.skipped for part in parts for one in part)
+    for one in found.shapes:
+        assert (one.tensors, one.parameters) == (2, 307)
+        assert contender_names([one]) == ["HVAdam loop", "Adam fused"]
+        [skip] = one.skipped
+        assert skip.contender == "HVAdam odd"
+        assert "'odd'" in skip.reason
+        for row in one.results:
+            assert len(row.seconds) == len(row.reference_seconds) == len(row.ratios) == 2
+            assert row.ratio.q1 <= row.ratio.median <= row.ratio.q3
+        hvadam, adam = one.results
+        assert (hvadam.state_bytes_per_parameter, adam.state_bytes_per_parameter) == (12, 8)
+        assert hvadam.temporary_bytes_per_parameter is not None
+        assert hvadam.temporary_bytes_per_parameter > 4
+        assert (hvadam.limit, adam.limit) == (pytest.approx(12 / 7), 1)
+        assert (hvadam.kernels, adam.kernels) == (("loop",), ())
+
+    found.save(tmp_path / "speed.json")
+    assert Speed.load(tmp_path / "speed.json") == found
+    content = json.loads((tmp_path / "speed.json").read_text(encoding="utf-8"))
+    row = content["shapes"][0]["results"][0]
+    assert len(row["ratios"]) == 2  # derived, and written for who has only the file
+    assert row["ratio"]["median"] == found.shapes[0].results[0].ratio.median
+
+
+@pytest.mark.usefixtures("quick_bandwidth")
+def test_all_the_work_is_told_of_even_if_some_are_skipped() -> None:
+    told: list[tuple[str, float]] = []
+    contenders = [REFERENCE, Contender("odd", HVAdam, {"kernel": "odd"}, EXACT)]
+    plan = Plan(rounds=1, group_seconds=0.0, temporaries=False)
+    benchmark([TINY], contenders, plan, on_progress=lambda *what: told.append(what))
+    assert sum(share for _, share in told) == pytest.approx(1)
+    assert told[0] == ("measuring the memory bandwidth", 0.0)
+    assert "tiny: preparing odd" in [doing for doing, _ in told]
+
+
+def test_a_plan_takes_half_of_the_memory_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sysconf", lambda name: 1000, raising=False)
+    assert within_memory(Plan()).memory == 1000 * 1000 / 2
+    assert within_memory(Plan(memory=3.0)).memory == 3.0

@@ -1,0 +1,317 @@
+"""The valley: exact gradients, starts that do not touch each other, and honest bookkeeping."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import json
+import math
+import os
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from hvadam_bench.contenders import create, get, names
+from hvadam_bench.studies import json_form
+from hvadam_bench.studies.toy_functions import angle, heats, race, rows, summary
+from hvadam_bench.studies.toy_functions.functions import FUNCTIONS, Array, Fan, Problem
+from hvadam_bench.studies.toy_functions.heats import Heat, HeatResult
+from hvadam_bench.studies.toy_functions.result import (
+    REGIMES,
+    Comparison,
+    FunctionResult,
+    Regime,
+    compare_ends,
+    judge_wins,
+)
+from hvadam_bench.studies.toy_functions.starts import starts
+
+ROOT = Path(__file__).parents[3]
+
+
+def beale(x: Tensor, y: Tensor) -> Tensor:
+    return (1.5 - x + x * y) ** 2 + (2.25 - x + x * y**2) ** 2 + (2.625 - x + x * y**3) ** 2
+
+
+# As the paper writes them, for autograd.
+PAPER = {
+    "f1": lambda x, y: 4 * math.sqrt(2) * x.abs() + math.sqrt(2) / 10 * y.abs(),
+    "f2": lambda x, y: 4 * (x - y).abs() + ((x + y) / 10).abs(),
+    "f3": lambda x, y: torch.log(1 + beale(x, y)) / 10,
+    "f4": lambda x, y: (1 - x) ** 2 + 100 * (y - x**2) ** 2,
+    "fig3": lambda x, y: 4 * (x - y).abs() + (x + y).abs(),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_are_the_papers_and_gradients_are_autograds(name: str) -> None:
+    problem = Problem.of(name)
+    points = starts(problem, "sample")
+    x = torch.from_numpy(points.copy()).requires_grad_()
+    expected = PAPER[name](x[:, 0], x[:, 1])
+    expected.sum().backward()
+    loss, gradient = problem.evaluate(points)
+    assert x.grad is not None
+    np.testing.assert_allclose(loss, expected.detach().numpy(), rtol=1e-12)
+    np.testing.assert_allclose(gradient, x.grad.numpy(), rtol=1e-10, atol=1e-12)
+    assert problem.evaluate(problem.minimiser[None])[0][0] == pytest.approx(0, abs=1e-14)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(("turned", "dimension"), [(17.0, 2), (0.0, 6), (-40.0, 6)])
+def test_turned_functions_have_the_gradients_of_differences(
+    name: str, turned: float, dimension: int
+) -> None:
+    problem = Problem.of(name, turned, dimension)
+    points = starts(problem, "sample")[:20]
+    _, gradient = problem.evaluate(points)
+    for i in range(dimension):
+        step = np.zeros(dimension)
+        step[i] = 1e-6
+        difference = problem.evaluate(points + step)[0] - problem.evaluate(points - step)[0]
+        np.testing.assert_allclose(difference / 2e-6, gradient[:, i], rtol=1e-4, atol=1e-4)
+    assert problem.evaluate(problem.minimiser[None])[0][0] == pytest.approx(0, abs=1e-12)
+
+
+def test_kinks_have_slope_zero_and_fig_3_its_two_gradients() -> None:
+    corner = np.array([[0.7, 0.7], [0.0, 0.0]])
+    _, gradient = Problem.of("f2").evaluate(corner)
+    np.testing.assert_allclose(gradient, [[0.1, 0.1], [0.0, 0.0]], atol=1e-15)
+    _, gradient = Problem.of("fig3").evaluate(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    np.testing.assert_allclose(gradient, [[5, -3], [-3, 5]], rtol=1e-14)
+
+
+def single_run(problem: Problem, name: str, lr: float, start: Array, steps: int) -> list[Array]:
+    """What the contender's own optimizer does from one start, a plain vector; up to divergence."""
+    spec = get(name)
+    theta = torch.nn.Parameter(torch.from_numpy(start.copy()))
+    optimizer = create(name, [theta], **race.options_of(name, steps), lr=lr)
+    path = []
+    for _ in range(steps + 1):
+        here = theta.detach().numpy().copy()
+        loss, gradient = problem.evaluate(here[None])
+        with spec.evaluation(optimizer):
+            shown = theta.detach().numpy().copy()
+        if not (loss[0] <= race.HUGE and problem.evaluate(shown[None])[0][0] <= race.HUGE):
+            break
+        path.append(shown)
+        theta.grad = torch.from_numpy(gradient[0])
+        optimizer.step()
+    return path
+
+
+def assert_rows_are_single_runs(problem: Problem, name: str, lr: float, rtol: float) -> int:
+    steps, points = 40, starts(problem, "grid")[::90]
+    batch = [
+        (x.copy(), loss.copy())
+        for x, loss in islice(race.walk(problem, name, lr, points, steps), steps + 1)
+    ]
+    fallen = 0
+    for i, start in enumerate(points):
+        single = single_run(problem, name, lr, start, steps)
+        for (x, _), alone in zip(batch, single, strict=False):
+            np.testing.assert_allclose(x[i], alone, rtol=rtol, atol=0)
+        after = [loss[i] for _, loss in batch[len(single) :]]
+        assert np.isinf(after).all()
+        fallen += bool(after)
+    return fallen
+
+
+@pytest.mark.parametrize("name", names())
+def test_each_start_is_a_run_of_its_own(name: str) -> None:
+    """Bit for bit in the plane; sums of six numbers may be added in another order."""
+    assert_rows_are_single_runs(Problem.of("f2", 20.0), name, 1e-2, rtol=0)
+    assert_rows_are_single_runs(Problem.of("f3", 20.0, 6), name, 1e-2, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("name", "lr"), [("sgd", 1e-3), ("adai", 3e-3), ("swa", 1e-3)])
+def test_a_start_that_diverges_stops_and_leaves_the_others_alone(name: str, lr: float) -> None:
+    problem = Problem.of("f4")
+    fallen = assert_rows_are_single_runs(problem, name, lr, rtol=0)
+    outcome = race.run(problem, name, lr, starts(problem, "grid")[::90], 40, 40)
+    assert np.isinf(outcome.loss).sum() == (outcome.diverged >= 0).sum() == fallen
+    assert not np.isnan(outcome.loss).any()
+    assert 0 < fallen < len(outcome.loss)
+
+
+def test_the_loss_at_the_end_does_not_depend_on_the_phase_of_a_cycle() -> None:
+    """RMSprop hops from wall to wall of f2 through the minimum: every other loss is next to 0."""
+    problem, start = Problem.of("f2"), np.array([[0.53, 1.17]])
+    losses = race.trace(problem, "rmsprop", 0.3, start[0], 300).losses
+    assert losses[-10:].min() < 1e-4 < 1 < losses[-10:].max()
+    outcome = race.run(problem, "rmsprop", 0.3, start, 299, 300)
+    np.testing.assert_allclose(outcome.loss, losses[290:300].mean(), rtol=1e-12)
+    np.testing.assert_allclose(outcome.late_loss, losses[291:301].mean(), rtol=1e-12)
+    assert race.run(problem, "rmsprop", 0.3, start, 1, 2).loss == pytest.approx(losses[:2].mean())
+
+
+@pytest.mark.parametrize("name", ["adai", "fromage", "hvadam", "hvadam1", "hvadam2"])
+def test_a_shared_statistic_would_be_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = dataclasses.replace(get(name), elementwise=True)
+    monkeypatch.delitem(rows.FORMS, name)
+    monkeypatch.setattr(race, "get", lambda asked: shared)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        assert_rows_are_single_runs(Problem.of("f4"), name, 1e-4, rtol=1e-9)
+
+
+def test_a_fan_is_its_angles_and_averaged_momentum_does_not_see_them() -> None:
+    [heat] = angle.plan(["sgd_ema"], 2, 100)
+    assert isinstance(heat.problem, Fan)
+    fan = race.run(heat.problem, "sgd_ema", 1e-2, starts(heat.problem, "sample"), 100, 100)
+    for part, losses in zip(heat.problem.parts, np.split(fan.loss, len(angle.ANGLES)), strict=True):
+        alone = race.run(part, "sgd_ema", 1e-2, starts(part, "sample"), 100, 100)
+        np.testing.assert_allclose(losses, alone.loss, rtol=1e-9)
+        np.testing.assert_allclose(losses, fan.loss[: len(losses)], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_starts_to_choose_by_are_not_starts_to_report(name: str) -> None:
+    problem = Problem.of(name)
+    fields = [starts(problem, field) for field in ("grid", "sample", "tuning")]
+    assert len(fields[0]) >= 400
+    everything = np.concatenate(fields)
+    assert len(np.unique(everything, axis=0)) == len(everything)
+    if name in ("f1", "f2", "fig3"):
+        assert (np.abs(problem.evaluate(everything)[1]) > 1e-3).any(1).all()  # none on a kink
+
+
+@pytest.mark.parametrize(
+    ("best", "tried"),
+    [(3e-3, (1e-4, 1e-1)), (3e-1, (1e-4, 1.0)), (1e-5, (3e-6, 1e-1)), (1e9, (1e-4, 1e4))],
+)
+def test_the_grid_of_rates_grows_until_the_best_is_inside(
+    best: float, tried: tuple[float, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(problem: Any, name: str, lr: float, at: Array, steps: int, horizon: int) -> Any:
+        loss = np.full(len(at), abs(math.log(lr / best)))
+        never = np.full(len(at), -1)
+        return race.Outcome(loss, loss, never, never)
+
+    monkeypatch.setattr(race, "run", run)
+    [result] = heats.run_heat(Heat(Problem.of("f1"), "adam", "grid", 10, 30), tmp_path)
+    rates = list(result.tuning)
+    assert (rates[0], rates[-1]) == tried
+    assert result.lrs == {"common": 1e-3, "tuned": min(best, 1e4)}
+
+
+def test_what_is_there_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[float] = []
+    real = race.run
+
+    def run(*args: Any) -> Any:
+        calls.append(args[2])
+        return real(*args)
+
+    monkeypatch.setattr(race, "run", run)
+    heat = Heat(Problem.of("f4"), "sgd", "sample", 20, 60)
+    [first] = heats.run_heat(heat, tmp_path)
+    assert len(calls) >= 8  # some of these rates diverge, and that is kept too
+    assert min(first.tuning.values()) < math.inf == max(first.tuning.values())
+    done = len(calls)
+    [again] = heats.run_heat(heat, tmp_path)
+    assert len(calls) == done
+    assert summary.summarize([again]) == summary.summarize([first])
+
+    kept = sorted(tmp_path.rglob("*.json"))
+    assert len(kept) == done
+    kept[0].write_text("{")  # cut short by something else
+    heats.run_heat(heat, tmp_path)
+    assert len(calls) == done + 1
+    heats.run_heat(dataclasses.replace(heat, steps=19), tmp_path)  # other settings
+    assert len(calls) >= done + 1 + 8
+
+
+def test_summaries_count_ties_failures_and_divergence() -> None:
+    inf, nobody = math.inf, [-1, -1, -1, -1]
+    losses = {"adam": [1.0, 1e-13, inf, 2.0], "hvadam": [0.5, 1e-15, inf, inf]}
+    problem = Problem.of("f1", None, 3)
+    results = []
+    for name, values in losses.items():
+        diverged = [1 if x == inf else -1 for x in values]
+        outcome = race.Outcome(*map(np.array, (values, values, nobody, diverged)))
+        both: dict[Regime, race.Outcome] = {regime: outcome for regime in REGIMES}
+        lrs: dict[Regime, float] = {regime: 1e-3 for regime in REGIMES}
+        results.append(HeatResult(problem, name, lrs, both, {1e-3: inf}))
+    found = summary.summarize(results)
+    assert found.wins["common lowest"] == {"adam": 0.375, "hvadam": 0.375}
+    assert found.wins["tuned first"] == {"adam": 0.0, "hvadam": 0.0}
+    assert found.duels["common lowest"]["hvadam"] == {"adam": 0.5}
+    assert found.contenders["hvadam"].tuned.diverged == 2
+    assert found.contenders["hvadam"].tuned.loss == (1e-15, 0.5, None)
+    assert summary.winners({n: np.array(x) for n, x in losses.items()}) == "bb-a"
+    text = json.dumps(json_form.to_json(found), allow_nan=False)
+    assert json_form.from_json(FunctionResult, json.loads(text)) == found
+
+
+@pytest.mark.parametrize(
+    ("own", "rivals", "word"),
+    [
+        (0.95, 0.05, "holds"),
+        (0.9, 0.1, "mostly"),
+        (0.5, 0.3, "in part"),
+        (0.5, 0.5, "does not hold"),
+        (0.0, 0.0, "does not hold"),
+    ],
+)
+def test_verdicts_go_by_shares(own: float, rivals: float, word: str) -> None:
+    found = judge_wins({"adam": 0.0, "sgd_ema": rivals, "hvadam": own})
+    assert (found.word, found.own, found.rivals) == (word, own, rivals)
+    assert not rivals or found.rival == "sgd_ema"
+
+
+@pytest.fixture(scope="module")
+def committed() -> Comparison:
+    return Comparison.load(ROOT / "results" / "valley.json")
+
+
+def test_the_results_file_is_the_form_of_a_comparison(
+    committed: Comparison, tmp_path: Path
+) -> None:
+    committed.save(tmp_path / "again.json")
+    kept = (ROOT / "results" / "valley.json").read_bytes()
+    assert (tmp_path / "again.json").read_bytes() == kept
+    assert len(kept) < 200_000
+    assert list(committed.functions) == list(FUNCTIONS)
+
+
+def test_functions_are_sorted_by_verdict_and_rivals_by_how_often(committed: Comparison) -> None:
+    found = committed.functions_by_verdict("common", "lowest")
+    assert sorted(name for names in found.values() for name in names) == sorted(FUNCTIONS)
+    for word, labels in found.items():
+        assert all(
+            committed.functions[one].verdict("common", "lowest").word == word for one in labels
+        )
+    ahead = committed.functions["f3"].ahead_of_ours("common")
+    assert [share for _, share in ahead] == sorted((share for _, share in ahead), reverse=True)
+    assert min(share for _, share in ahead) > 0.5
+
+
+def test_ends_of_a_turn_are_compared_with_the_best_other_of_the_paper(
+    committed: Comparison,
+) -> None:
+    turn = committed.angle["2"]
+    for end, place in zip(compare_ends(turn, "common"), (0, -1), strict=True):
+        others = {
+            name: turn[name].common[place].median for name in ("sgd_ema", "adam", "adabelief")
+        }
+        assert end.rivals == others[end.rival] == min(x for x in others.values() if x is not None)
+        assert end.own == turn["hvadam"].common[place].median
+    assert compare_ends({"adam": turn["adam"]}, "common") == ()
+
+
+def test_a_full_disk_leaves_no_draft_of_a_heat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(OSError, match="No space left on device") as full:
+        heats.run_heat(Heat(Problem.of("f2"), "adam", "grid", 3, 9), tmp_path)
+    assert str(full.value.filename).endswith(".json")
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

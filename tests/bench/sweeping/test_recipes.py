@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hvadam_bench import cli, contenders, tasks
+from hvadam_bench.publishing import sweeps
+from hvadam_bench.running.training import check
+from hvadam_bench.sweeping import recipes
+from hvadam_bench.sweeping.search import Study
+
+SWEPT = [name for name in recipes.names() if recipes.get(name).studies]
+PUBLISHED = [name for name in SWEPT if name.endswith("_published")]
+
+
+def study_of(name: str, task: str) -> Study:
+    return next(study for study in recipes.get(name).studies if study.task == task)
+
+
+@pytest.mark.parametrize("name", SWEPT)
+def test_every_run_of_a_recipe_can_start(name: str) -> None:
+    for study in recipes.get(name).studies:
+        assert study.reference in [entry.contender for entry in study.entries]
+        assert study.scale in tasks.get(study.task).scales
+        for arm in study.arms():
+            options = arm.trials[-1].options
+            check(arm.judging(options)[0])
+            assert set(options) <= set(contenders.get(arm.entry.contender).defaults)
+
+
+@pytest.mark.parametrize("name", sorted(set(SWEPT) - set(PUBLISHED)))
+def test_recipes_give_everyone_as_much_and_leave_the_test_set_alone(name: str) -> None:
+    for study in recipes.get(name).studies:
+        if len(study.entries) == 1:
+            continue  # a map of options, where nobody is compared with another
+        assert (study.budget, study.protocol) == ("equal", "standard")
+        assert len({(len(arm.trials), arm.runs) for arm in study.arms()}) == 1
+        assert "hvadam" in [entry.contender for entry in study.entries]
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_what_was_published_has_a_fair_version_with_the_same_contenders(name: str) -> None:
+    for study in recipes.get(name).studies:
+        fair = study_of(name.removesuffix("_published"), study.task)
+        assert study.protocol == "inherited"
+        assert [e.contender for e in study.entries] == [e.contender for e in fair.entries]
+
+
+def test_entries_of_one_contender_have_names_of_their_own() -> None:
+    for recipe in map(recipes.get, SWEPT):
+        for study in recipe.studies:
+            names = [arm.judging(arm.trials[0].options)[0].entrant for arm in study.arms()]
+            assert len(set(names)) == len(names)
+    names = [arm.judging({})[0].entrant for arm in study_of("padam", "wgan").arms()]
+    assert names[-3:] == ["padam (p 0)", "hvadam", "hvadam (no hidden step)"]
+
+
+def test_the_searches_are_those_of_appendix_f() -> None:
+    def searched(name: str, task: str) -> dict[str, set]:
+        arm = next(a for a in study_of(name, task).arms() if a.entry.contender == "hvadam")
+        options = [trial.options for trial in arm.trials]
+        return {
+            key: {o[key] for o in options} for key in ("lr", "gamma", "eps") if key in options[0]
+        }
+
+    assert searched("cifar10_published", "cifar10_vgg11") == {
+        **{"lr": {0.1, 0.01, 1e-3, 1e-4}, "gamma": set(range(11)), "eps": {1e-8}}
+    }
+    assert searched("vit_published", "cifar100_vit_b16") == {
+        **{"lr": {1e-3, 1e-4, 1e-5}, "gamma": {1}, "eps": {1e-12, 1e-16}}
+    }
+    assert searched("imagenet_published", "imagenet_resnet50") == {
+        **{"lr": {4e-3, 1e-3}, "gamma": {0.5}, "eps": {1e-8}}
+    }
+    assert searched("lstm_published", "ptb_lstm3") == {"lr": {1e-2, 1e-3, 1e-4}, "gamma": {0.5}}
+
+
+@pytest.mark.parametrize("name", sorted(set(recipes.names()) - set(SWEPT)))
+def test_commands_are_those_of_the_command_line(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in recipes.get(name).commands:
+        program, *args = command.split()
+        assert program == "hvadam"
+        assert cli.main([args[0], "--help"]) == 0
+        known = capsys.readouterr().out
+        assert all(word in known for word in args if word.startswith("--"))
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_list_says_what_each_costs_and_breaks_no_name(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where there are no records
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr(sweeps, "usable_cores", lambda: 2)
+    assert cli.main(["recipes"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert {len(line) for line in lines} == {width}
+    for name in recipes.names():
+        [first] = [i for i, line in enumerate(lines) if line.startswith(f"{name} ")]
+        later = (i for i, line in enumerate(lines[first + 1 :], first + 1) if line[0] != " ")
+        own = " ".join(lines[first : next(later, None)])
+        words = own.replace(",", " ").split()
+        recipe = recipes.get(name)
+        assert set(recipe.tasks) <= set(words)
+        assert all(command in " ".join(own.split()) for command in recipe.commands)
+        if recipe.studies:
+            assert f"{recipe.runs:,} runs" in own
+    # It was once called 96 minutes; it takes two on two cores.
+    assert "laptop scale, 144 runs, about 2 min on 2 cores" in "\n".join(lines)

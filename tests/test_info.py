@@ -1,0 +1,112 @@
+"""What `hvadam info` finds and how it says it."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from hvadam import HVAdam, __version__, info
+from hvadam.torch import kernels, survey
+from hvadam.torch.kernels import loop, native
+
+needs_native = pytest.mark.skipif(native.available() is not None, reason="no native kernel here")
+
+
+def shown(as_json: bool = False) -> str:
+    return info.as_json() if as_json else info.as_text()
+
+
+def lines() -> dict[str, str]:
+    """The rows by their first word."""
+    rows = [line.split(maxsplit=1) for line in shown().splitlines() if len(line.split()) > 1]
+    return {first: " ".join(rest.split()) for first, rest in rows}
+
+
+def parameter(size: int) -> torch.nn.Parameter:
+    made = torch.nn.Parameter(torch.zeros(size))
+    made.grad = torch.ones(size)
+    return made
+
+
+def test_facts_are_those_of_this_process() -> None:
+    rows = lines()
+    assert rows["hvadam"] == __version__
+    assert rows["torch"] == torch.__version__
+    assert rows["threads"] == f"{torch.get_num_threads()} in torch"
+    assert rows["loop"] == "yes"
+    assert set(kernels.KERNELS) < rows.keys()
+
+
+def test_json_holds_the_same() -> None:
+    content = json.loads(shown(as_json=True))
+    assert content == info.collect()
+    assert list(content["kernels"]) == list(kernels.KERNELS)
+    assert set(content["versions"]) == {"hvadam", "torch", "numpy", "python"}
+    assert content["machine"]["cores"] >= 1
+    assert content["machine"]["cpu"]
+
+
+def test_a_kernel_that_does_not_work_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    reason = "it was not [compiled] here. Install a C compiler."
+    monkeypatch.setattr(native, "available", lambda: reason)
+    assert lines()["native"] == f"no: {reason}"
+    content = json.loads(shown(as_json=True))
+    assert content["kernels"]["native"] == reason
+    assert content["instruction_set"] is None
+    assert content["auto_on_cpu"] == {"small tensors": ["foreach"], "large tensors": ["loop"]}
+    assert shown().endswith(
+        'kernel="auto" on a CPU takes foreach for small tensors, loop for large tensors'
+    )
+
+
+@needs_native
+def test_where_native_works_auto_takes_it() -> None:
+    found = info.collect()
+    assert found["instruction_set"] in native.INSTRUCTION_SETS
+    assert found["auto_on_cpu"] == {"small tensors": ["native"], "large tensors": ["native"]}
+    assert shown().endswith('kernel="auto" on a CPU takes native')
+
+
+@pytest.mark.parametrize("name", ["loop", "foreach"])
+def test_watching_a_step_finds_its_kernel_and_changes_nothing(name: str) -> None:
+    watched, alone = parameter(5), parameter(5)
+    assert survey.kernels_of(HVAdam([watched], kernel=name).step) == [name]
+    HVAdam([alone], kernel=name).step()
+    assert torch.equal(watched, alone)
+    assert kernels.KERNELS["loop"] is loop
+
+
+def test_other_optimizers_use_no_kernel() -> None:
+    assert survey.kernels_of(torch.optim.Adam([parameter(5)]).step) == []
+
+
+def test_hiding_the_native_kernel_ends_with_the_block() -> None:
+    before = native.available()
+    with survey.without_native():
+        assert native.available()
+        used = survey.kernels_of(HVAdam([parameter(1), parameter(1 << 16)]).step)
+        assert used == ["loop", "foreach"]
+    assert native.available() == before
+
+
+def test_a_watched_step_may_hide_the_native_kernel_itself() -> None:
+    def step() -> None:
+        with survey.without_native():
+            HVAdam([parameter(1)]).step()
+
+    assert survey.kernels_of(step) == ["foreach"]
+
+
+def test_caches_are_read_from_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(info, "CACHES", tmp_path)
+    assert info.caches() == {}
+    assert lines()["caches"] == "unknown"
+    known = [("1", "Data", "32K"), ("1", "Instruction", "64K"), ("2", "Unified", "512K")]
+    for number, facts in enumerate([*known, ("3", "Unified", "many")]):
+        index = tmp_path / f"index{number}"
+        index.mkdir()
+        for name, value in zip(("level", "type", "size"), facts, strict=True):
+            (index / name).write_text(f"{value}\n")
+    assert info.caches() == {"L1": 32 << 10, "L2": 512 << 10}
+    assert lines()["caches"] == "L1 32 KiB, L2 512 KiB"

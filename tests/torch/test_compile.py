@@ -1,0 +1,161 @@
+"""A compiled step is the step, in one graph."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+from made_parameters import feed, parameter, set_grads
+from torch import nn
+
+from hvadam import HVAdam
+
+compiling = pytest.mark.filterwarnings(
+    "ignore:`torch.jit.script_method` is deprecated:DeprecationWarning"  # torch's own use of it
+)
+
+
+def compiled_pair(
+    params: list[nn.Parameter], backend: str = "eager", **options: Any
+) -> tuple[HVAdam, HVAdam, Callable[[], Any]]:
+    """An optimizer, its twin on copies of the parameters, and the twin's compiled step."""
+    plain = HVAdam(groups_of(params), **copy.deepcopy(options))
+    twin = HVAdam(groups_of(copy.deepcopy(params)), **copy.deepcopy(options))
+    return plain, twin, torch.compile(twin.step, fullgraph=True, backend=backend)
+
+
+def groups_of(params: list[nn.Parameter]) -> list[dict[str, Any]]:
+    return [{"params": params[:1]}, {"params": params[1:], "weight_decay": 0.1}]
+
+
+@contextmanager
+def no_recompilation() -> Iterator[None]:
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        yield
+
+
+@pytest.fixture
+def dynamo() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def agree(plain: HVAdam, twin: HVAdam, **tolerance: Any) -> None:
+    torch.testing.assert_close(
+        [p.detach() for group in twin.param_groups for p in group["params"]],
+        [p.detach() for group in plain.param_groups for p in group["params"]],
+        **tolerance,
+    )
+    ours, theirs = twin.state_dict(), plain.state_dict()
+    torch.testing.assert_close(ours["state"], theirs["state"], **tolerance)
+    for mine, other in zip(ours["param_groups"], theirs["param_groups"], strict=True):
+        if "scalars" in other:
+            torch.testing.assert_close(mine["scalars"], other["scalars"], **tolerance)
+
+
+def run_compiled(
+    plain: HVAdam, twin: HVAdam, step: Callable[[], Any], rates: list[float], **tolerance: Any
+) -> None:
+    """Step both alike, the first step being the compiled one's own start; compare each time."""
+    for i, rate in enumerate(rates):
+        for optimizer in (plain, twin):
+            for group in optimizer.param_groups:
+                group["lr"].fill_(rate)
+            set_grads([p for group in optimizer.param_groups for p in group["params"]], i)
+        plain.step()
+        if i == 0:
+            step()
+        else:
+            with no_recompilation():
+                step()
+        agree(plain, twin, **tolerance)
+
+
+@compiling
+@pytest.mark.usefixtures("dynamo")
+@pytest.mark.parametrize(
+    ("kernel", "betas"), [("foreach", (0.9, 0.999)), ("auto", (0.4, 0.9))], ids=["foreach", "auto"]
+)
+def test_a_compiled_step_is_the_step(kernel: str, betas: tuple[float, float]) -> None:
+    """In one graph, from the first step on, and a new lr needs no new one."""
+    params = [parameter(3, 4), parameter(5, seed=1), parameter(seed=2)]
+    lr = torch.tensor(0.01, dtype=torch.float64)
+    plain, twin, step = compiled_pair(params, "aot_eager", lr=lr, kernel=kernel, betas=betas)
+    rates = [0.01, 0.01, 0.02, 0.03, 0.0, 0.01, 0.005, 0.005, 0.001, 0.1]
+    run_compiled(plain, twin, step, rates, rtol=1e-11, atol=1e-13)
+    assert torch._dynamo.utils.counters["graph_break"] == {}
+
+
+@compiling
+@pytest.mark.usefixtures("dynamo")
+@pytest.mark.parametrize(
+    ("dtype", "options"),
+    [
+        pytest.param(torch.float32, {}, id="float32"),
+        pytest.param(torch.bfloat16, {}, id="bfloat16"),
+        pytest.param(torch.complex64, {}, id="complex64", marks=pytest.mark.slow),
+        pytest.param(torch.float64, {"bounds": (-0.5, 0.5), "maximize": True}, id="bounds"),
+    ],
+)
+def test_compiled_variants(dtype: torch.dtype, options: dict[str, Any]) -> None:
+    """With a 0-dim parameter, and a step at lr=0 that must not project onto the box."""
+    params = [
+        parameter(3, 4, dtype=dtype),
+        parameter(5, dtype=dtype, seed=1),
+        parameter(dtype=dtype),
+    ]
+    lr = torch.tensor(0.01, dtype=torch.float64)
+    plain, twin, step = compiled_pair(params, lr=lr, **options)
+    eps = max(torch.finfo(dtype).eps, torch.finfo(torch.float64).eps)
+    run_compiled(plain, twin, step, [0.0, 0.01, 0.02, 0.02], rtol=1e3 * eps, atol=1e3 * eps)
+
+
+@compiling
+@pytest.mark.usefixtures("dynamo")
+def test_diagnostics_after_a_compiled_step_are_those_of_that_step() -> None:
+    plain, twin, step = compiled_pair([parameter(3), parameter(2)], lr=torch.tensor(0.1))
+    for optimizer in (plain, twin):
+        feed(optimizer, [0])
+        for group in optimizer.param_groups:
+            group["lr"].fill_(0.001)
+        set_grads([p for group in optimizer.param_groups for p in group["params"]], 1)
+    plain.step()
+    step()
+    expected = plain.diagnostics()["global"]
+    assert twin.diagnostics()["global"] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.slow
+@compiling
+@pytest.mark.usefixtures("dynamo")
+def test_every_input_compiles(options: dict[str, Any]) -> None:
+    if options.get("hidden_step") == "late":
+        params = [parameter(3)]
+        params[0].grad = torch.ones_like(params[0])
+        step = torch.compile(HVAdam(params, **options).step, fullgraph=True, backend="eager")
+        with pytest.raises(Exception, match=r'torch\.compile is for hidden_step="exact"'):
+            step()
+        return
+    options["lr"] = torch.tensor(0.01, dtype=torch.float64)
+    params = [parameter(3, 4), parameter(5, seed=1), parameter(seed=2)]
+    plain, twin, step = compiled_pair(params, "aot_eager", **options)
+    run_compiled(plain, twin, step, [0.01, 0.02, 0.03, 0.01, 0.01], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.slow
+@compiling
+@pytest.mark.usefixtures("dynamo")
+@pytest.mark.skipif(" " in torch.__file__, reason="inductor cannot link torch in such a path")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("kernel", ["foreach", "auto"])
+def test_inductor(kernel: str, dtype: torch.dtype) -> None:
+    params = [parameter(30, 40, dtype=dtype), parameter(5, dtype=dtype), parameter(dtype=dtype)]
+    lr = torch.tensor(0.01, dtype=torch.float64)
+    plain, twin, step = compiled_pair(params, "inductor", lr=lr, kernel=kernel)
+    eps = torch.finfo(dtype).eps
+    run_compiled(plain, twin, step, [0.01] * 5 + [0.02] * 5, rtol=1e4 * eps, atol=1e3 * eps)
