@@ -191,6 +191,15 @@ def test_a_store_without_a_place_to_pack_to_says_so(store: Store) -> None:
         store.pack()
 
 
+def test_packing_the_same_records_clears_drafts_of_the_killed(tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs", tmp_path / "packed")
+    store.put(full(0))
+    [path] = store.pack()
+    path.with_name(f".{path.name}.18432").write_bytes(b"half a file")
+    store.pack()
+    assert list(path.parent.iterdir()) == [path]
+
+
 PACKER = """
 import itertools, sys
 from pathlib import Path

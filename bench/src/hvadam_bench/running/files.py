@@ -34,8 +34,7 @@ def write_atomically(path: Path, content: bytes) -> None:
         except FileNotFoundError:  # cleared away by who wrote the file just now
             if not path.exists():
                 raise
-        for left in path.parent.glob(glob.escape(f".{path.name}.") + "*"):
-            left.unlink(missing_ok=True)
+        _clear_drafts(path)
     except OSError as error:
         error.filename = str(path)  # a full disk names none, and nobody knows the draft
         error.filename2 = None
@@ -54,7 +53,9 @@ def write_packed(path: Path, lines: Iterable[str]) -> None:
     with gzip.GzipFile("", "wb", compresslevel=9, fileobj=buffer, mtime=0) as packed:
         packed.write("".join(f"{line}\n" for line in lines).encode())
     content = buffer.getvalue()
-    if not path.exists() or path.read_bytes() != content:
+    if path.exists() and path.read_bytes() == content:
+        _clear_drafts(path)  # of one killed before it could put the same bytes in place
+    else:
         write_atomically(path, content)
 
 
@@ -68,3 +69,9 @@ def read_packed(path: Path) -> list[str]:
         return gzip.decompress(path.read_bytes()).decode().splitlines()
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(f"{error}") from error
+
+
+def _clear_drafts(path: Path) -> None:
+    """Delete what others who were killed left of writing a file."""
+    for left in path.parent.glob(glob.escape(f".{path.name}.") + "*"):
+        left.unlink(missing_ok=True)
