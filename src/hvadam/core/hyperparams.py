@@ -55,27 +55,22 @@ class Hyperparams:
     rounding_seed: int = 0
 
     def __post_init__(self) -> None:
-        _in_range("lr", self.lr, 0.0)
+        in_range("lr", self.lr, 0.0)
         betas = _pair("betas", self.betas)
-        _in_range("betas[0]", betas[0], 0.0, 1.0)
-        _in_range("betas[1]", betas[1], 0.0, 1.0)
-        if _number("eps", self.eps) < SMALLEST_EPS or not math.isfinite(self.eps):
-            raise ValueError(
-                "HVAdam: eps must be finite and at least 2**-126, float32's smallest normal "
-                f"number, got {self.eps}."
-            )
-        _in_range("gamma", self.gamma, 0.0)
-        _in_range("weight_decay", self.weight_decay, 0.0)
-        _in_range("hidden_scale", self.hidden_scale, 0.0)
-        _in_range("restart_threshold", self.restart_threshold, 0.0, 1.0)
+        in_range("betas[0]", betas[0], 0.0, 1.0)
+        in_range("betas[1]", betas[1], 0.0, 1.0)
+        check_eps(self.eps)
+        in_range("gamma", self.gamma, 0.0)
+        in_range("weight_decay", self.weight_decay, 0.0)
+        in_range("hidden_scale", self.hidden_scale, 0.0)
+        in_range("restart_threshold", self.restart_threshold, 0.0, 1.0)
         one_of("weight_decay_mode", self.weight_decay_mode, get_args(WeightDecayMode))
         one_of("preconditioner", self.preconditioner, get_args(Preconditioner))
         one_of("scope", self.scope, get_args(Scope))
         one_of("restart_rule", self.restart_rule, get_args(RestartRule))
         one_of("hidden_step", self.hidden_step, get_args(HiddenStep))
         one_of("state_dtype", self.state_dtype, get_args(StateDtype))
-        if not callable(self.hidden_gain):
-            one_of("hidden_gain", self.hidden_gain, tuple(GAINS), "or a callable")
+        check_gain(self.hidden_gain)
         if self.bounds is not None:
             low, high = (_number("bounds", x) for x in _pair("bounds", self.bounds))
             if not low < high:
@@ -132,6 +127,29 @@ def one_of(name: str, value: Any, choices: tuple[str, ...], besides: str = "") -
         )
 
 
+def check_gain(gain: Any) -> None:
+    """Refuse a gain that is neither a known name nor a callable."""
+    if not callable(gain):
+        one_of("hidden_gain", gain, tuple(GAINS), "or a callable")
+
+
+def check_eps(eps: Any) -> None:
+    """Refuse an eps that float32 may flush to zero, or that is not finite."""
+    if _number("eps", eps) < SMALLEST_EPS or not math.isfinite(eps):
+        raise ValueError(
+            "HVAdam: eps must be finite and at least 2**-126, float32's smallest normal "
+            f"number, got {eps}."
+        )
+
+
+def in_range(name: str, value: Any, low: float, below: float = math.inf) -> None:
+    """Refuse a number outside of [low, below)."""
+    number = _number(name, value)
+    if not low <= number < below:
+        rule = f">= {low:g} and finite" if below == math.inf else f"in [{low:g}, {below:g})"
+        raise ValueError(f"HVAdam: {name} must be {rule}, got {number:g}.")
+
+
 def _number(name: str, value: Any) -> float:
     """Return a value as a float, or refuse what is not a number."""
     plain = not isinstance(value, bool) and isinstance(value, Real)
@@ -141,14 +159,6 @@ def _number(name: str, value: Any) -> float:
     if math.isnan(number):
         raise ValueError(f"HVAdam: {name} must be a number, got nan.")
     return number
-
-
-def _in_range(name: str, value: Any, low: float, below: float = math.inf) -> None:
-    """Refuse a number outside of [low, below)."""
-    number = _number(name, value)
-    if not low <= number < below:
-        rule = f">= {low:g} and finite" if below == math.inf else f"in [{low:g}, {below:g})"
-        raise ValueError(f"HVAdam: {name} must be {rule}, got {number:g}.")
 
 
 def _pair(name: str, value: Any) -> tuple[Any, Any]:

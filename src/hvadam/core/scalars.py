@@ -121,6 +121,7 @@ def decide(
     restart_rule: str,
     rounding: Any,
     active: Any = True,
+    foot: Any = None,
 ) -> list[Any]:
     """Return the next value of each field, from the fields and the four dots, each by itself.
 
@@ -134,21 +135,21 @@ def decide(
         restart_rule: "paper" moves v on the step that triggers a restart, "authors" keeps it.
         rounding: Machine epsilon of the dtype that v and m are kept in, one or one per scope.
         active: Whether the scope saw any gradient.
+        foot: ‖foot‖² as measured on a v moved by :func:`first_mix`, where the dots are kept in too
+            few digits to tell it from them.
     """
     t, t2, delta, cosine, _, _, restarts, holds, m_norm, v_norm = scalars
     one = xp.ones_like(t)
     zero = xp.zeros_like(t)
 
     active = (t >= 0) & active  # one value per scope
-    started = t2 >= 0
-    finite = [xp.isfinite(x) for x in dots]
-    finite = finite[0] & finite[1] & finite[2] & finite[3]
-    moving = active & finite & (started | (dots[2] > 0))  # else hold
-    starting = moving & xp.logical_not(started)
-    updating = moving & started
+    starting, updating = _cases(xp, t2, dots, active)
+    moving = starting | updating  # else hold
 
     # Rows that do not update get harmless numbers, so that nothing below divides by zero.
-    k, foot_cosine = _project(xp, [xp.where(updating, x, one) for x in dots], rounding)
+    harmless = [xp.where(updating, x, one) for x in dots]
+    measured = None if foot is None else xp.where(updating, foot, one)
+    k, foot_cosine = _project(xp, harmless, rounding, measured)
     t2_next = t2 + updating
     delta_next = beta2 * delta + (1.0 - beta2) * foot_cosine
     delta_hat = delta_next / (1.0 - beta2 ** xp.where(updating, t2_next, one))
@@ -171,6 +172,28 @@ def decide(
     ]
 
 
+def first_mix(
+    xp: Any, scalars: Sequence[Any], dots: Sequence[Any], *, rounding: Any, active: Any = True
+) -> Any:
+    """Return the mix that moves v to the foot, before it is known whether v restarts.
+
+    Who measures the foot moves v by this, and gives :func:`decide` its squared norm. The mix that
+    ``decide`` returns differs where ``restart_rule="authors"`` keeps v.
+
+    Args:
+        xp: The array namespace.
+        scalars: One value per scope for each of FIELDS.
+        dots: As :func:`decide` takes them.
+        rounding: Machine epsilon of the dtype that v and m are kept in, one or one per scope.
+        active: Whether the scope saw any gradient.
+    """
+    t, t2 = scalars[:2]
+    one = xp.ones_like(t)
+    starting, updating = _cases(xp, t2, dots, (t >= 0) & active)
+    k, _ = _project(xp, [xp.where(updating, x, one) for x in dots], rounding, one)
+    return xp.where(updating, 1.0 - k, xp.where(starting, xp.zeros_like(t), one))
+
+
 def piecewise(xp: Any, pieces: Sequence[tuple[Gain, int]]) -> Gain:
     """Return one gain out of several, each for its own run of consecutive scopes."""
     if len(pieces) == 1:
@@ -187,13 +210,24 @@ def piecewise(xp: Any, pieces: Sequence[tuple[Gain, int]]) -> Gain:
     return gain
 
 
-def _project(xp: Any, dots: Sequence[Any], rounding: Any) -> tuple[Any, Any]:
+def _cases(xp: Any, t2: Any, dots: Sequence[Any], active: Any) -> tuple[Any, Any]:
+    """Return whether the hidden vector starts, and whether it is updated; it holds if neither."""
+    started = t2 >= 0
+    finite = [xp.isfinite(x) for x in dots]
+    finite = finite[0] & finite[1] & finite[2] & finite[3]
+    moving = active & finite & (started | (dots[2] > 0))
+    return moving & xp.logical_not(started), moving & started
+
+
+def _project(
+    xp: Any, dots: Sequence[Any], rounding: Any, measured: Any = None
+) -> tuple[Any, Any]:
     """Return k and the cosine of the new v with m_hat, from the dots of the old v.
 
     With d = v - m_hat the foot of the perpendicular from 0 onto the line through v and m_hat is
-    v - k d, k = <d,v>/‖d‖². It is orthogonal to d, so its cosine with m_hat is ‖foot‖/‖m_hat‖, and
-    ‖foot‖² = ‖x‖² - <d,x>²/‖d‖² for any x on the line. Taking the shorter of v and m_hat for x
-    cancels least.
+    v - k d, k = <d,v>/‖d‖². It is orthogonal to d, so its cosine with m_hat is ‖foot‖/‖m_hat‖. If
+    ‖foot‖² was not measured, it is ‖x‖² - <d,x>²/‖d‖² for any x on the line. Taking the shorter of
+    v and m_hat for x cancels least.
     """
     dd, dv, mm, vv = dots
     one = xp.ones_like(dd)
@@ -202,8 +236,10 @@ def _project(xp: Any, dots: Sequence[Any], rounding: Any) -> tuple[Any, Any]:
     dd = xp.where(equal, one, dd)
     k = xp.where(equal, zero, dv / dd)
 
-    dm = dv - dd
-    foot = xp.where(vv < mm, vv - dv * (dv / dd), mm - dm * (dm / dd))
+    foot = measured
+    if foot is None:
+        dm = dv - dd
+        foot = xp.where(vv < mm, vv - dv * (dv / dd), mm - dm * (dm / dd))
     nonzero = (mm > 0) & (vv > 0)
     # Limited before it is divided: next to a tiny m_hat the quotient itself would overflow.
     squared = xp.clip(foot, zero, mm) / xp.where(nonzero, mm, one)
