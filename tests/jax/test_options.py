@@ -1,0 +1,70 @@
+"""Bad input is refused at construction, in the words of the torch class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+import pytest
+
+from hvadam.jax import hvadam, scale_by_hvadam
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"b1": 1.2}, r"HVAdam: b1 must be in \[0, 1\), got 1.2."),
+        ({"b2": 1.0}, r"HVAdam: b2 must be in \[0, 1\), got 1."),
+        ({"eps": 0.0}, r"HVAdam: eps must be finite and at least 2\*\*-126"),
+        ({"gamma": -1.0}, "HVAdam: gamma must be >= 0 and finite, got -1."),
+        ({"hidden_scale": float("inf")}, "HVAdam: hidden_scale must be >= 0 and finite, got inf."),
+        ({"restart_threshold": 1.0}, r"HVAdam: restart_threshold must be in \[0, 1\), got 1."),
+        ({"hidden_gain": "quadratic"}, "HVAdam: hidden_gain must be one of 'exponential', 'linear'"),
+        ({"preconditioner": "rms"}, "HVAdam: preconditioner must be one of 'hidden', 'adam'"),
+        ({"restart_rule": "never"}, "HVAdam: restart_rule must be one of 'paper', 'authors'"),
+        ({"scope": "group"}, "HVAdam: scope must be one of 'global', 'tensor' .*optax.partition"),
+        ({"b2": jnp.float32(1.0)}, r"HVAdam: b2 must be in \[0, 1\), got 1."),
+        ({"b2": jnp.bfloat16(0.999)}, "HVAdam: b2 must be float32 or wider, .*hyperparam_dtype"),
+    ],
+)
+def test_values_out_of_range(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        scale_by_hvadam(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"b1": "0.9"}, "HVAdam: b1 must be a number, got '0.9'."),
+        ({"gamma": None}, "HVAdam: gamma must be a number, got None."),
+        ({"axis_name": 3}, "HVAdam: axis_name must be the name of a mesh axis"),
+        ({"hidden_gain": lambda delta: delta.sum()}, "HVAdam: a callable hidden_gain must map"),
+    ],
+)
+def test_values_of_the_wrong_kind(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        scale_by_hvadam(**options)
+
+
+@pytest.mark.parametrize("name", ["learning_rate", "weight_decay"])
+def test_rates(name: str) -> None:
+    with pytest.raises(ValueError, match=f"HVAdam: {name} must be >= 0 and finite, got -1."):
+        hvadam(**{"learning_rate": 0.1, name: -1.0})
+
+
+def test_half_precision_hyperparameters_are_refused_when_traced() -> None:
+    """Injected into bfloat16 parameters they would be rounded, and b2 with them to 1."""
+    params = jnp.ones(3, jnp.bfloat16)
+    careless = optax.inject_hyperparams(hvadam)(learning_rate=0.1)
+    with pytest.raises(ValueError, match="hyperparam_dtype"):
+        jax.eval_shape(careless.init, params)
+    careful = optax.inject_hyperparams(hvadam, hyperparam_dtype=jnp.float32)(learning_rate=0.1)
+    assert jax.eval_shape(careful.init, params).hyperparams["b2"].dtype == jnp.float32
+
+
+@pytest.mark.parametrize("dtype", [jnp.complex64, jnp.int32])
+def test_parameters_that_are_not_real_are_refused(dtype: Any) -> None:
+    with pytest.raises(TypeError, match=r"HVAdam: parameters must be real .*split_real_and"):
+        scale_by_hvadam().init({"w": jnp.ones(3, dtype)})
