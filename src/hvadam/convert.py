@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from hvadam.core.scalars import FIELDS
+from hvadam.core.scalars import FIELDS, INITIAL
 
 ARRAYS = ("exp_avg", "hidden", "exp_avg_var")
 SCALARS = tuple(name for name in FIELDS if name != "step")
@@ -57,13 +57,10 @@ def from_torch(optimizer: Any) -> State:
     params: dict[str, Any] = {}
     for name, p in named:
         own = optimizer.state.get(p)
-        if not own:  # none has stepped
-            zeros = np.zeros(tuple(p.shape), np.float32)
-            params[name] = {key: zeros.copy() for key in ARRAYS}
-            continue
-        params[name] = {key: own[key].detach().cpu().numpy().copy() for key in ARRAYS}
+        made = {key: own[key] if own else _widened(p).new_zeros(p.shape) for key in ARRAYS}
+        params[name] = {key: x.detach().cpu().numpy().copy() for key, x in made.items()}
         if scope == "tensor":
-            params[name]["scalars"] = _scalars(own["scalars"].tolist())
+            params[name]["scalars"] = _scalars(own["scalars"].tolist() if own else INITIAL)
     state: State = {"step": steps.pop() if steps else 0, "params": params}
     if scope == "global":
         state["scalars"] = _scalars(options["scalars"].tolist())
@@ -81,15 +78,13 @@ def to_torch(state: State, optimizer: Any) -> None:
     named = dict(_torch_parameters(groups))
     _check(state, {name: tuple(p.shape) for name, p in named.items()}, scope)
     loaded = optimizer.state_dict()
-    like = next(iter(named.values())).detach()
+    like = next(iter(named.values()))
     indices = [index for group in loaded["param_groups"] for index in group["params"]]
     loaded["state"] = {}
     for index, (name, p) in zip(indices, named.items(), strict=True):
         arrays = state["params"][name]
-        own: dict[str, Any] = {
-            key: p.detach().new_tensor(np.asarray(arrays[key]), dtype=_wide(p)) for key in ARRAYS
-        }
-        own["step"] = like.new_tensor(float(state["step"]), dtype=_wide(like))
+        own = {key: _widened(p).new_tensor(np.asarray(arrays[key])) for key in ARRAYS}
+        own["step"] = _widened(p).new_tensor(float(state["step"]))
         if scope == "tensor":
             own["scalars"] = _torch_scalars(state["step"], arrays["scalars"], p)
         loaded["state"][index] = own
@@ -150,8 +145,9 @@ def to_jax(state: State, opt_state: Any) -> Any:
         return structure.unflatten(placed(x, like) for x, like in zip(new, old, strict=True))
 
     def scalar(name: str) -> Any:
-        rows = [state["params"][key]["scalars"][name] for key in leaves]
-        return state["scalars"][name] if scope == "global" else rows
+        if scope == "global":
+            return state["scalars"][name]
+        return [state["params"][key]["scalars"][name] for key in leaves]
 
     made = own._replace(
         step=placed(state["step"], own.step),
@@ -213,7 +209,7 @@ def _torch_scope(groups: list[dict[str, Any]]) -> str:
     return "tensor" if scope == "tensor" else "global"
 
 
-def _scalars(values: list[float]) -> dict[str, float]:
+def _scalars(values: Iterable[float]) -> dict[str, float]:
     """Return the scalars of a hidden vector by name, but for the step."""
     named = dict(zip(FIELDS, values, strict=True))
     return {name: named[name] for name in SCALARS}
@@ -225,9 +221,9 @@ def _torch_scalars(step: int, scalars: dict[str, float], like: Any) -> Any:
     return like.detach().double().new_tensor(values)
 
 
-def _wide(p: Any) -> Any:
-    """Return the dtype of a parameter's state."""
-    return p.dtype if p.dtype.itemsize > 4 else p.detach().float().dtype
+def _widened(p: Any) -> Any:
+    """Return a parameter in the dtype of its state."""
+    return p.detach() if p.dtype.itemsize > 4 else p.detach().float()
 
 
 def _leaves(tree: Any) -> dict[str, Any]:

@@ -66,4 +66,4 @@ def total(rows: Sequence[tuple[Array, ...]], axes: Sequence[Axes], dtype: jnp.dt
 
 def _varying(x: Array) -> frozenset[str]:
     """Return the manual axes along which a value is known to differ."""
-    return jax.typeof(x).vma
+    return jax.typeof(x).manual_axis_type.varying
