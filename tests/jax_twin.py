@@ -70,7 +70,7 @@ class Twin:
         return theta, state
 
     def _gather(self, made: Any) -> Any:
-        """Return the Optax state with what the torch tensors hold; as made before the first step."""
+        """Return the Optax state with what the torch tensors hold; at first as made."""
         if not self.state:
             return made
         group, own = self.param_groups[0], own_state(made)
@@ -116,7 +116,9 @@ def transform(options: dict[str, Any]) -> optax.GradientTransformationExtraArgs:
     own = {name: options[name] for name in (*names, "preconditioner", "scope", "restart_rule")}
     decay = options["weight_decay"]
     main = hvadam(float(options["lr"]), b1, b2, weight_decay=0.0 if coupled else decay, **own)
-    links = [optax.clip_by_global_norm(options["max_grad_norm"])] if options["max_grad_norm"] else []
+    links = (
+        [optax.clip_by_global_norm(options["max_grad_norm"])] if options["max_grad_norm"] else []
+    )
     links += [optax.scale(-1.0)] if options["maximize"] else []
     links += [optax.add_decayed_weights(decay)] if coupled else []
     return optax.chain(*links, main)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -27,7 +28,9 @@ class Torch:
     def __init__(self, **options: Any) -> None:
         random = np.random.default_rng(0)
         self.params = {
-            name: torch.nn.Parameter(torch.tensor(random.standard_normal(shape), dtype=torch.float32))
+            name: torch.nn.Parameter(
+                torch.tensor(random.standard_normal(shape), dtype=torch.float32)
+            )
             for name, shape in SHAPES.items()
         }
         self.optimizer = HVAdam(self.params.items(), lr=0.01, **{**OPTIONS, **options})
@@ -41,8 +44,8 @@ class Torch:
 class Jax:
     """The same in JAX; nested as names with dots say."""
 
-    def __init__(self, params: dict[str, Tensor], **options: Any) -> None:
-        self.params = nested({name: p.detach().numpy().copy() for name, p in params.items()})
+    def __init__(self, params: Mapping[str, Tensor], **options: Any) -> None:
+        self.params: Any = nested({name: p.detach().numpy().copy() for name, p in params.items()})
         self.optimizer = hvadam(0.01, **{**OPTIONS, **options})
         self.state = self.optimizer.init(self.params)
         self.update = jax.jit(self.optimizer.update)

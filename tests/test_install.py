@@ -10,6 +10,7 @@ import sys
 import zipfile
 from collections.abc import Callable
 from email.parser import Parser
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -200,9 +201,14 @@ def test_the_optimizer_s_wheel_has_no_bench_in_it(
         entries = library.read(next(n for n in names if n.endswith("entry_points.txt"))).decode()
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"hvadam"}
     assert {name.split("/")[1] for name in names if name.endswith("/__init__.py")} == {
-        *("__init__.py", "core", "torch")
+        *("__init__.py", "core", "jax", "torch")
     }
     assert "hvadam = hvadam.__main__:main" in entries
+
+
+def test_the_extra_for_jax_brings_no_torch() -> None:
+    brought = [line for line in metadata.requires("hvadam") or [] if 'extra == "jax"' in line]
+    assert sorted(line.split(">")[0] for line in brought) == ["jax", "optax"]
 
 
 def test_the_bench_s_wheel_has_all_that_it_reads(

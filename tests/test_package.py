@@ -15,7 +15,7 @@ import hvadam_bench
 LIBRARY, BENCH = Path(hvadam.__file__).parent, Path(hvadam_bench.__file__).parent
 
 # A room may import itself and those before it in its line.
-LIBRARY_ARROWS = [("core", "torch")]
+LIBRARY_ARROWS = [("core", "torch"), ("core", "jax")]
 BENCH_ARROWS = [
     ("models", "data", "measures", "problems", "tasks"),
     ("contenders", "running", "analysis", "sweeping", "studies", "publishing", "cli"),
@@ -25,7 +25,12 @@ BENCH_ARROWS = [
 STRANGERS = {"contenders": {"tasks", "problems"}, "tasks": {"contenders"}}
 FRAMEWORKS = {"torch", "jax"}
 # What must render a report, or list what there is, where no framework is installed.
-NO_FRAMEWORK = ("hvadam", "hvadam_bench.analysis.grouping", "hvadam_bench.publishing.report")
+NO_FRAMEWORK = (
+    "hvadam",
+    "hvadam.convert",
+    "hvadam_bench.analysis.grouping",
+    "hvadam_bench.publishing.report",
+)
 
 
 def files(package: Path) -> list[Path]:
@@ -76,6 +81,10 @@ def test_the_library_follows_its_arrows(path: Path) -> None:
     assert "hvadam_bench" not in tops
     if room_of(path, LIBRARY) == "core":
         assert not tops & FRAMEWORKS
+    if room_of(path, LIBRARY) == "jax":
+        assert "torch" not in tops
+    if room_of(path, LIBRARY) == "torch":
+        assert not tops & {"jax", "optax"}
     if "kernels" not in path.parts:
         inner = [name for name in imported(path) if name.startswith("hvadam.torch.kernels.")]
         names = {name.removeprefix("hvadam.torch.kernels.").split(".")[0] for name in inner}

@@ -22,7 +22,7 @@ ELSEWHERE = ("accelerate.md", "ddp.md", "fsdp2.md", "hugging-face.md", "lightnin
 ELSEWHERE += ("other-sharding.md",)
 # Trains for half an hour, on data that must be downloaded: read, not run.
 LONG = "runner.run("
-SLOW = ("0016-two-kernels.md",)
+SLOW = ("0016-two-kernels.md", "jax.md")
 
 HERE = [page for page in PAGES if python_on(page) and page.name not in ELSEWHERE]
 

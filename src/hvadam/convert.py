@@ -184,8 +184,8 @@ def _same_names(ours: Iterable[str], theirs: Iterable[str]) -> None:
     missing, unknown = sorted(set(theirs) - set(ours)), sorted(set(ours) - set(theirs))
     if missing or unknown:
         raise ValueError(
-            f"hvadam.convert: the state must have the optimizer's names; it lacks {missing} and has "
-            f"besides {unknown}. Rename the entries of state['params']."
+            f"hvadam.convert: the state must have the optimizer's names; it lacks {missing} and "
+            f"has besides {unknown}. Rename the entries of state['params']."
         )
 
 

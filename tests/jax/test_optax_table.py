@@ -38,7 +38,9 @@ def table() -> Any:
 _MAIN_OPTIMIZERS_UNDER_TEST, _ALL_OPTIMIZERS_UNDER_TEST = OURS_MAIN, OURS_ALL
 
 def _get_opt_factory("""
-    replaced = after.replace("  raise ValueError(f'Unknown", "  return hvadam\n  raise ValueError(f'", 1)
+    replaced = after.replace(
+        "  raise ValueError(f'Unknown", "  return hvadam\n  raise ValueError(f'", 1
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exec(compile(before + patch + replaced, str(path), "exec"), module.__dict__)

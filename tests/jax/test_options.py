@@ -21,7 +21,10 @@ from hvadam.jax import hvadam, scale_by_hvadam
         ({"gamma": -1.0}, "HVAdam: gamma must be >= 0 and finite, got -1."),
         ({"hidden_scale": float("inf")}, "HVAdam: hidden_scale must be >= 0 and finite, got inf."),
         ({"restart_threshold": 1.0}, r"HVAdam: restart_threshold must be in \[0, 1\), got 1."),
-        ({"hidden_gain": "quadratic"}, "HVAdam: hidden_gain must be one of 'exponential', 'linear'"),
+        (
+            {"hidden_gain": "quadratic"},
+            "HVAdam: hidden_gain must be one of 'exponential', 'linear'",
+        ),
         ({"preconditioner": "rms"}, "HVAdam: preconditioner must be one of 'hidden', 'adam'"),
         ({"restart_rule": "never"}, "HVAdam: restart_rule must be one of 'paper', 'authors'"),
         ({"scope": "group"}, "HVAdam: scope must be one of 'global', 'tensor' .*optax.partition"),

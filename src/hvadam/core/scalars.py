@@ -219,9 +219,7 @@ def _cases(xp: Any, t2: Any, dots: Sequence[Any], active: Any) -> tuple[Any, Any
     return moving & xp.logical_not(started), moving & started
 
 
-def _project(
-    xp: Any, dots: Sequence[Any], rounding: Any, measured: Any = None
-) -> tuple[Any, Any]:
+def _project(xp: Any, dots: Sequence[Any], rounding: Any, measured: Any = None) -> tuple[Any, Any]:
     """Return k and the cosine of the new v with m_hat, from the dots of the old v.
 
     With d = v - m_hat the foot of the perpendicular from 0 onto the line through v and m_hat is

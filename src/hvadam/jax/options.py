@@ -92,8 +92,8 @@ def _is_known(name: str, value: Any) -> bool:
         return True
     if jnp.issubdtype(value.dtype, jnp.floating) and value.dtype.itemsize < 4:
         raise ValueError(
-            f"HVAdam: {name} must be float32 or wider, got {value.dtype}, in which 0.999 is 1; with "
-            "optax.inject_hyperparams say hyperparam_dtype=jnp.float32."
+            f"HVAdam: {name} must be float32 or wider, got {value.dtype}, in which 0.999 is 1; "
+            "with optax.inject_hyperparams say hyperparam_dtype=jnp.float32."
         )
     return not isinstance(value, jax.core.Tracer)
 

@@ -252,8 +252,8 @@ def _state_dtype(leaf: Any) -> jnp.dtype:
     dtype = jnp.asarray(leaf).dtype if not hasattr(leaf, "dtype") else leaf.dtype
     if not jnp.issubdtype(dtype, jnp.floating):
         raise TypeError(
-            f"HVAdam: parameters must be real floating-point arrays, got {dtype}; wrap complex ones "
-            "in optax.contrib.split_real_and_imaginary, and leave others out with optax.masked."
+            f"HVAdam: parameters must be real floating-point arrays, got {dtype}; wrap complex "
+            "ones in optax.contrib.split_real_and_imaginary, leave others out with optax.masked."
         )
     return jnp.promote_types(dtype, jnp.float32)
 

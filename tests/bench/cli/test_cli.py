@@ -54,6 +54,7 @@ def test_demo_races_trains_and_writes_a_report(
         (["speed", "--shapes", ""], ["--shapes", "''", *SHAPES]),
         (["speed", "--threads", "0"], ["--threads", "0"]),
         (["speed", "fast"], ["fast"]),
+        (["speed", "--jax", "--growth"], ["--jax or --growth"]),
         (["step-rule", "--stages", "4"], ["--stages", "'4'", "step_rule_1"]),
         (["info", "more"], ["more"]),
     ],
@@ -99,6 +100,20 @@ def test_speed_hands_on_its_options(
     assert main(["speed", *arguments]) == 0
     assert calls == [(names, rounds, Path("speed-results"), options)]
     assert (tmp_path / "speed-results").is_dir()
+
+
+def test_speed_in_jax_hands_on_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    calls: list[tuple[object, ...]] = []
+
+    def note(
+        shapes: list[Shape], plan: Plan, out: Path, console: object, **options: object
+    ) -> None:
+        calls.append(([shape.name for shape in shapes], plan.rounds, out, options))
+
+    monkeypatch.setattr(wiring, "time_jax_steps", note)
+    assert main(["speed", "--jax", "--quick", "--shapes", "lstm"]) == 0
+    assert calls == [(["lstm"], 3, Path("speed-results"), {"threads": 1})]
 
 
 def test_info_prints_tables_or_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """Commands that study the optimizers themselves, and this machine."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -47,6 +48,9 @@ def speed(
         str,
         typer.Option(metavar="NAMES", help="single, resnet50, lstm, small; commas between them."),
     ] = "single,resnet50,lstm,small",
+    jax: Annotated[
+        bool, typer.Option("--jax", help="Time HVAdam for JAX instead, beside Optax's Adam.")
+    ] = False,
     threads: Threads = 1,
     quick: Annotated[
         bool, typer.Option("--quick", help="Few, short measurements: to see that it works.")
@@ -59,7 +63,7 @@ def speed(
     ] = Path("speed-results"),
 ) -> None:
     """Time a step of HVAdam beside Adam and AdaBelief, print tables, draw charts."""
-    from hvadam_bench.cli.wiring import time_steps
+    from hvadam_bench.cli.wiring import time_jax_steps, time_steps
     from hvadam_bench.studies.speed.benchmark import within_memory
     from hvadam_bench.studies.speed.contenders import CONTENDERS
     from hvadam_bench.studies.speed.result import Plan
@@ -68,6 +72,17 @@ def speed(
     chosen = [SHAPES[name] for name in parse_names(shapes, SHAPES, "shape", "'--shapes'")]
     make_directory(out)
     plan = within_memory(Plan.quick() if quick else Plan())
+    if jax:
+        if growth:
+            raise typer.BadParameter("choose either --jax or --growth.", param_hint="'--growth'")
+        if find_spec("jax") is None or find_spec("optax") is None:
+            reason = "--jax needs JAX and Optax, not installed here: pip install 'hvadam[jax]'"
+            raise typer.Exit(fail(reason))
+        try:
+            time_jax_steps(chosen, plan, out, Console(), threads=threads)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="'--threads'") from error
+        return
     growing = (BY_PARAMETERS, BY_TENSORS) if growth else None
     time_steps(chosen, CONTENDERS, plan, out, Console(), threads=threads, growing=growing)
 

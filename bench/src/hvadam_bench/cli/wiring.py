@@ -124,6 +124,25 @@ def time_steps(
     _tell(speed.write(found, out), console)
 
 
+def time_jax_steps(
+    shapes: Sequence[Shape], plan: Plan, out: Path, console: Console, *, threads: int = 1
+) -> None:
+    """Time steps in JAX; print the tables, write numbers and a page.
+
+    Raises:
+        ValueError: There are fewer cores than threads.
+    """
+    from hvadam_bench.publishing.speed import jax_page
+    from hvadam_bench.studies.speed.jax_steps import benchmark, limit_threads
+
+    limit_threads(threads)
+    with bar(console) as on_progress:
+        found = benchmark(shapes, plan, threads=threads, on_progress=on_progress)
+    for measured in found.shapes:
+        console.print(jax_page.tabulate(found, measured).terminal())
+    _tell(jax_page.write(found, out), console)
+
+
 @contextmanager
 def bar(console: Console) -> Iterator[OnProgress]:
     """Show a bar on a terminal, and lines elsewhere.
