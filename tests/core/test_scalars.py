@@ -215,3 +215,42 @@ def test_geometry_of_the_projection(v: np.ndarray, m_hat: np.ndarray) -> None:
     assert np.linalg.norm(foot) <= np.linalg.norm(m_hat) + slack
     assert abs(foot @ m_hat - foot @ foot) <= slack * size
     assert abs(after["hidden_norm"] - np.linalg.norm(foot)) <= slack + 1e-7 * size
+
+
+CASES = {
+    "start": (row(), dots_of(np.zeros(2), M_HAT)),
+    "update": (row(steps_since_restart=0, step=1), dots_of(V, M_HAT)),
+    "equal": (row(steps_since_restart=3, step=4), dots_of(V, V)),
+    "hold": (row(steps_since_restart=3, step=4), np.array([NAN, 1.0, 1.0, 1.0])),
+}
+
+
+@pytest.mark.parametrize("rule", ["paper", "authors"])
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("threshold", [0.1, 0.99])
+def test_a_measured_foot_decides_as_the_dots_do(case: str, threshold: float, rule: str) -> None:
+    """Told from exact dots or measured on the vector that ``first_mix`` makes, it is one number."""
+    scalars, dots = CASES[case]
+    options: dict[str, Any] = {"beta2": BETA2, "threshold": threshold, "restart_rule": rule}
+    options |= {"gain": GAINS["linear"], "rounding": 2.0**-52}
+    fields, each = [np.float64(x) for x in scalars], [np.float64(x) for x in dots]
+    told = policy.decide(np, fields, each, **options)
+    mix = policy.first_mix(np, fields, each, rounding=2.0**-52)
+    moved = mix * V + (1.0 - mix) * (V if case == "equal" else M_HAT)
+    measured = policy.decide(np, fields, each, foot=moved @ moved, **options)
+    np.testing.assert_allclose(measured, told, rtol=1e-12)
+    kept = rule == "authors" and case == "update" and threshold == 0.99
+    assert mix == (1.0 - dots[1] / dots[0] if kept else measured[policy.MIX])
+    if kept:
+        assert measured[policy.MIX] == 1.0
+
+
+def test_a_measured_foot_is_believed() -> None:
+    """Where dots have lost their digits, what was measured counts."""
+    scalars, dots = CASES["update"]
+    options: dict[str, Any] = {"beta2": BETA2, "threshold": 0.1, "restart_rule": "paper"}
+    options |= {"gain": GAINS["linear"], "rounding": 2.0**-52}
+    foot = np.float64(0.25 * dots[2])
+    after = policy.decide(np, [np.float64(x) for x in scalars], list(dots), foot=foot, **options)
+    assert after[FIELDS.index("alignment")] == 0.5
+    assert after[policy.MIX] == 1.0 - dots[1] / dots[0]
