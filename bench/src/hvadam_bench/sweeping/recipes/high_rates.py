@@ -1,8 +1,8 @@
 """What the preconditioner does at rates above the best: a few optimizers over three decades.
 
 They differ in what the momentum is divided by and in whether there is a hidden step. Nobody tunes:
-every rate is run with the same seeds. The tasks are those with mini-batches that the step was chosen
-on, whose runs take a second or two.
+every rate is run with the same seeds. The tasks are those with mini-batches that the step was
+chosen on, whose runs take a second or two.
 """
 
 from __future__ import annotations
