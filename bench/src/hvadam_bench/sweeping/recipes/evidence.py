@@ -16,14 +16,14 @@ from hvadam_bench.sweeping.search import Entry, Study
 
 # Where everyone's search for a rate begins, by task.
 SMOOTH: Mapping[str, float] = {
-    "pinn_burgers": 1e-2,
     "matrix_completion": 1e-2,
+    "pinn_burgers": 1e-2,
+    "ode_fit": 3e-2,
     "pinn_reaction": 1e-2,
-    "ode_fit": 1e-2,
+    "siren_image": 3e-3,
     "pinn_convection": 1e-2,
     "autoencoder_full_batch": 3e-3,
     "pinn_wave": 1e-2,
-    "siren_image": 1e-3,
 }
 MORE_MOMENTUM = Entry("adam", {"betas": [0.95, 0.999]}, variant="beta1 0.95")
 # AdaBelief's eps joins its average at every step: with its default it would be 3e-3 here.
