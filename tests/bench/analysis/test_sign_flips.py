@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -94,6 +95,13 @@ def test_noise_that_all_pairs_share_is_covered_too() -> None:
     assert np.mean(held) == pytest.approx(0.9, abs=3 * math.sqrt(0.09 / studies))
     blind = [low <= 0 <= high for low, high in (sign_flips.interval(v, 0.9) for v in values)]
     assert np.mean(blind) < 0.5
+
+
+@pytest.mark.parametrize("sigmas", [0.5, 1.0, 2.0, 2.5])
+def test_noise_alone_gives_the_p_of_a_normal_error(sigmas: float) -> None:
+    count = sign_flips.split_count(10)
+    normal = 2 * (1 - NormalDist().cdf(sigmas))  # rounded up to a step of the test
+    assert sign_flips.p_value([sigmas] * 10, noise=1.0) == math.ceil(normal * count) / count
 
 
 def test_many_pairs_are_drawn_always_the_same() -> None:

@@ -182,19 +182,20 @@ def compare(
     whole = [scale.difference(*pair) for pair in zip(ours, theirs, strict=True)]
     differences = [min(max(one, -far), far) for one in whole]
     n = len(differences)
-    intervals = [
-        Interval(*sign_flips.interval(differences, level, noise), level)
-        for level in (1 - ALPHA, 1 - 2 * ALPHA)
-    ]
+
+    def interval(level: float) -> Interval:
+        return Interval(*sign_flips.interval(differences, level, noise), level)
+
     return Effect(
-        scale,
-        n,
-        fmean(differences) if n else math.nan,
-        stdev(differences) if n > 1 else math.nan,
-        *intervals,
-        sign_flips.p_value(differences, noise),
-        noise,
-        sum(abs(one) > far for one in whole),
+        scale=scale,
+        n=n,
+        estimate=fmean(differences) if n else math.nan,
+        sd=stdev(differences) if n > 1 else math.nan,
+        interval=interval(1 - ALPHA),
+        narrow=interval(1 - 2 * ALPHA),
+        p=sign_flips.p_value(differences, noise),
+        noise=noise,
+        clipped=sum(abs(one) > far for one in whole),
     )
 
 
