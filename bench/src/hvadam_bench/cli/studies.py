@@ -128,14 +128,15 @@ def valley(
 ) -> None:
     """Race optimizers on the paper's toy functions from hundreds of starts; resumes."""
     from hvadam_bench.cli.wiring import draw_paths, race, race_by_condition
-    from hvadam_bench.contenders import TRIAL, names
+    from hvadam_bench.contenders import TRIAL, get, names
     from hvadam_bench.studies.toy_functions.functions import FUNCTIONS, Problem
     from hvadam_bench.studies.toy_functions.result import PAPER_FOUR
     from hvadam_bench.studies.toy_functions.starts import parse_start
 
     if everyone and contenders is not None:
         raise typer.BadParameter("choose either --contenders or --all.", param_hint="'--all'")
-    known = names()
+    # Races are of single steps, and many starts at once: there is no line to search along.
+    known = [name for name in names() if not get(name).closure]
     racers = [name for name in known if name != TRIAL] if everyone else list(PAPER_FOUR)
     if contenders is not None:
         racers = parse_names(contenders, known, "contender", "'--contenders'")
