@@ -130,7 +130,7 @@ def draw(found: Tensor, exact: Tensor, path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description="Solve convection by a physics-informed network.")
     parser.add_argument("--speed", type=float, default=10.0)
     parser.add_argument("--width", type=int, default=32)
     parser.add_argument("--steps", type=int, default=4000)
