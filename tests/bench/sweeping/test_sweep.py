@@ -73,6 +73,20 @@ def test_another_option_to_search_costs_everyone_as_many_trials() -> None:
     assert [arm.trials for arm in alone] == [adam.trials]
 
 
+def test_a_rate_can_be_anothers(store: Store) -> None:
+    entries = [Entry("adam"), Entry("nadam", rate_of="adam"), Entry("sgd", rates=[0.5])]
+    study = Study("digits_mlp", entries, trials=3, seeds=2)
+    sweep, engine = run(study, store, peak(1e-3))
+    assert runs_of(sweep, "adam").options["lr"] == 1e-3
+    assert runs_of(sweep, "nadam").options["lr"] == 1e-3
+    assert runs_of(sweep, "sgd").options["lr"] == 0.5
+    for name in ("nadam", "sgd"):  # nobody else tunes
+        assert sorted(j.config.seed for j in engine.jobs if j.config.contender == name) == [0, 1]
+    # Who is asked for alone brings who tunes for it.
+    [narrow] = narrowed([study], contenders=["nadam"])
+    assert [arm.entry.contender for arm in narrow.arms()] == ["adam", "nadam"]
+
+
 @given(st.sampled_from([1e-3, 3e-3, 2e-4, 30.0, 0.1]), st.integers(-9, 9), st.integers(1, 5))
 def test_rungs_rise_by_three_and_ten(first: float, rung: int, fineness: int) -> None:
     assert ladder(first, rung, fineness) < ladder(first, rung + 1, fineness)

@@ -40,8 +40,10 @@ class Entry:
         contender: One of `hvadam_bench.contenders.names()`.
         options: Kept fixed; of "lr", where the search for it begins.
         axes: Other options to search, with their values.
-        rates: The learning rates to try, where a study repeats a published search.
+        rates: The learning rates to try and no others, where a search is a published one; with one
+            of them nobody tunes.
         variant: A word for the options, where the contender has other entries in the study.
+        rate_of: The entrant of the study whose tuned learning rate it takes, instead of tuning.
     """
 
     contender: str
@@ -49,6 +51,7 @@ class Entry:
     axes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     rates: Sequence[float] = ()
     variant: str = ""
+    rate_of: str = ""
 
     @property
     def entrant(self) -> str:
@@ -97,13 +100,15 @@ class Study:
     only: Sequence[str] | None = None
 
     def arms(self) -> list[Arm]:
-        """Return the entries to run, with their trials."""
+        """Return the entries to run, with their trials; who tunes for them is one of them."""
         sizes = [math.prod(map(len, entry.axes.values())) for entry in self.entries]
-        return [
-            Arm(self, entry, max(sizes))
-            for entry in self.entries
-            if self.only is None or entry.contender in self.only
-        ]
+        own = {one.entrant: Arm(self, one, max(sizes)) for one in self.entries if not one.rate_of}
+        for one in self.entries:
+            if one.rate_of:
+                own[one.entrant] = Arm(self, one, max(sizes), own[one.rate_of])
+        chosen = [one for one in self.entries if self.only is None or one.contender in self.only]
+        wanted = {name for one in chosen for name in (one.entrant, one.rate_of)}
+        return [own[one.entrant] for one in self.entries if one.entrant in wanted]
 
 
 class Trial(NamedTuple):
@@ -140,14 +145,22 @@ class Arm:
     It remembers nothing, so a sweep that was killed goes on by asking again.
     """
 
-    def __init__(self, study: Study, entry: Entry, most: int) -> None:
-        """Set the trials; `most` is how many combinations the study's largest axes have."""
+    def __init__(self, study: Study, entry: Entry, most: int, tuner: Arm | None = None) -> None:
+        """Set the trials.
+
+        Args:
+            study: The study.
+            entry: Who competes.
+            most: How many combinations the study's largest axes have.
+            tuner: Whose learning rate it takes; None to tune.
+        """
         self.study = study
         self.entry = entry
+        self.tuner = tuner
         combinations = math.prod(map(len, entry.axes.values()))
         self.fineness = max(1, round(most / combinations))
         self._first = first_rate(entry)
-        self.trials = self._published() if study.budget == "published" else self._equal(most)
+        self.trials = self._trials(most)
 
     def needed(self, known: Ledger) -> list[Planned]:
         """Return what to run next; empty when all is over. What follows from it may be more."""
@@ -160,6 +173,10 @@ class Arm:
 
     def tuned(self, known: Ledger) -> Tuned:
         """Return how far the choice of options has come."""
+        if self.tuner is not None:
+            theirs = self.tuner.tuned(known).best
+            own = None if theirs is None else {**self.entry.options, "lr": theirs["lr"]}
+            return Tuned([], [], own)
         trials = list(self.trials)
         if len(trials) == 1:
             return Tuned(trials, [], trials[0].options)
@@ -170,7 +187,7 @@ class Arm:
                 return Tuned(trials, runs, None)
             best = statistics.best_options(runs, statistics.Metric.of(runs[0]))
             grown = len(trials) - len(self.trials) == EXTENSIONS
-            beyond = None if self.study.budget == "published" else self._beyond(trials, best)
+            beyond = None if self._is_named else self._beyond(trials, best)
             if beyond is None or grown:
                 return Tuned(trials, runs, self._chosen(runs))
             trials.append(beyond)
@@ -215,6 +232,16 @@ class Arm:
         rung = at + (-self.fineness if at == min(rungs) else self.fineness)
         return Trial(rung, {**best, "lr": self._rate(rung)})
 
+    def _trials(self, most: int) -> list[Trial]:
+        if self.tuner is not None:
+            return []
+        return self._named() if self._is_named else self._equal(most)
+
+    @property
+    def _is_named(self) -> bool:
+        """Tell whether the entry or its study names the trials, so that no grid grows."""
+        return bool(self.entry.rates) or self.study.budget == "published"
+
     def _equal(self, most: int) -> list[Trial]:
         """Return as many trials as everyone has, from the first learning rate outwards."""
         count = self.study.trials * most if self.study.trials > 1 else 1
@@ -226,7 +253,7 @@ class Arm:
         )
         return list(itertools.islice(trials, count))
 
-    def _published(self) -> list[Trial]:
+    def _named(self) -> list[Trial]:
         """Return every combination of what the entry names."""
         axes = _product({"lr": self.entry.rates or [self._rate(0)], **self.entry.axes})
         return [Trial(i, {**self.entry.options, **others}) for i, others in enumerate(axes)]
