@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ from torch.nn.functional import cross_entropy
 
 from hvadam_bench.problems.columns import EVALUATED_COLUMNS, ColumnProblem
 from hvadam_bench.problems.corpora import synthetic
+from hvadam_bench.problems.spec import Split
 
 
-def problem(seed: int = 0, **changed: int) -> ColumnProblem:
-    built = smoke("ptb_lstm128", seed, **changed)
+def problem(**changed: Any) -> ColumnProblem:
+    built = smoke("ptb_lstm128", **changed)
     assert isinstance(built, ColumnProblem)
     return built
 
@@ -54,7 +56,11 @@ def test_the_state_is_carried_and_dropped_where_the_text_begins() -> None:
 def test_the_measure_is_the_mean_over_all_words_of_a_text_read_at_once() -> None:
     one = problem(valid_tokens=500)
     train(one, 3)
-    for split, stream in (("valid", synthetic().valid[:500]), ("test", synthetic().test)):
+    streams: dict[Split, np.ndarray] = {
+        "valid": synthetic().valid[:500],
+        "test": synthetic().test,
+    }
+    for split, stream in streams.items():
         rows = len(stream) // EVALUATED_COLUMNS
         columns = np.reshape(stream[: rows * EVALUATED_COLUMNS], (EVALUATED_COLUMNS, rows))
         text = torch.from_numpy(columns.T.copy())
