@@ -155,7 +155,7 @@ class Training:
             group["max_eval"] = room
         batch, losses = self.problem.batch(self.step), []
 
-        def closure() -> torch.Tensor:
+        def closure() -> Any:
             optimizer.zero_grad()
             [update] = self.problem.updates(batch)
             update.loss.backward()
