@@ -127,8 +127,8 @@ class Task:
         metric: The measure that counts, a key of what `Problem.evaluate` returns.
         goal: Whether more of it is better.
         build: (settings, seed, protocol) -> Problem.
-        scales: By name, the settings: "smoke" takes seconds, "laptop" 20 to 60 seconds on one
-            core, or less, "paper" is the published protocol, where there is one. All scales have
+        scales: By name, the settings: "smoke" takes seconds, "laptop" seconds to four minutes
+            on one core, "paper" is the published protocol, where there is one. All scales have
             the same keys.
         data: Data sets that it reads, by their names in `hvadam_bench.data`.
         protocols: "standard", and "inherited" where published quirks can be had.
