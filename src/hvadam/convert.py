@@ -211,13 +211,14 @@ def _torch_scope(groups: list[dict[str, Any]]) -> str:
 
 def _scalars(values: Iterable[float]) -> dict[str, float]:
     """Return the scalars of a hidden vector by name, but for the step."""
-    named = dict(zip(FIELDS, values, strict=True))
+    named: dict[str, float] = dict(zip(FIELDS, values, strict=True))
     return {name: named[name] for name in SCALARS}
 
 
 def _torch_scalars(step: int, scalars: dict[str, float], like: Any) -> Any:
     """Return the scalars of a hidden vector as torch keeps them, in float64."""
-    values = [float({"step": step, **scalars}[name]) for name in FIELDS]
+    named = {**scalars, "step": float(step)}
+    values = [float(named[name]) for name in FIELDS]
     return like.detach().double().new_tensor(values)
 
 

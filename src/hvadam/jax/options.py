@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from hvadam.core import hyperparams
 from hvadam.core.hyperparams import HiddenGain, Preconditioner, RestartRule
@@ -95,7 +96,7 @@ def _is_known(name: str, value: Any) -> bool:
             f"HVAdam: {name} must be float32 or wider, got {value.dtype}, in which 0.999 is 1; "
             "with optax.inject_hyperparams say hyperparam_dtype=jnp.float32."
         )
-    return not isinstance(value, jax.core.Tracer)
+    return not isinstance(value, Tracer)
 
 
 def _plain(value: Any) -> Any:

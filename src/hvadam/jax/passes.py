@@ -33,7 +33,7 @@ def average(g: Array, m: Array, v: Array, s: Array, o: Options) -> tuple[Array, 
 
 def difference(m: Array, v: Array, s: Array, correction: Array, o: Options) -> Array:
     """Return d = v - m_hat, which takes v's place in memory."""
-    d = v - correction * m
+    d = v - _like(m, correction) * m
     # s, which was computed from v, is never negative. To ask for it orders the two: v is not
     # overwritten, nor copied, before s is done.
     return d if o.preconditioner == "adam" else jnp.where(s < 0, jnp.zeros_like(d), d)
@@ -46,7 +46,7 @@ def dots(m: Array, d: Array) -> tuple[Array, Array, Array]:
 
 def move(m: Array, d: Array, correction: Array, mix: Array) -> Array:
     """Return mix v + (1 - mix) m_hat."""
-    return correction * m + mix * d
+    return _like(m, correction) * m + _like(m, mix) * d
 
 
 def squared_norm(v: Array) -> Array:
@@ -58,6 +58,7 @@ def direction(
     m: Array, v: Array, s: Array, correction: Array, root: Array, gain: Array, o: Options
 ) -> Array:
     """Return m_hat / (sqrt(s_hat) + eps) + gain v, with root = 1/sqrt(1 - b2^t)."""
+    correction, root, gain = (_like(m, x) for x in (correction, root, gain))
     return correction * m / (jnp.sqrt(s) * root + _like(m, o.eps)) + gain * v
 
 

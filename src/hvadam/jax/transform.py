@@ -105,7 +105,7 @@ def scale_by_hvadam(
     def init(params: optax.Params) -> HVAdamState:
         dtypes = [_state_dtype(leaf) for leaf in jax.tree.leaves(params)]
         shape = (len(dtypes),) if o.scope == "tensor" else ()
-        initial = dict(zip(policy.FIELDS, policy.INITIAL, strict=True))
+        initial: dict[str, float] = dict(zip(policy.FIELDS, policy.INITIAL, strict=True))
         scalars = HiddenScalars(
             *(
                 jnp.full(shape, initial[name], jnp.int32 if name in COUNTERS else _widest(dtypes))
@@ -120,7 +120,7 @@ def scale_by_hvadam(
 
     def update(
         updates: optax.Updates,
-        state: HVAdamState,
+        state: Any,
         params: optax.Params | None = None,
         **extra_args: Any,
     ) -> tuple[optax.Updates, HVAdamState]:
@@ -137,7 +137,7 @@ def _step(updates: Any, state: HVAdamState, o: Options) -> tuple[Any, HVAdamStat
     """Return the direction and the next state: first pass, scalars, second pass."""
     gs, tree = jax.tree.flatten(updates)
     ms, vs, ss = (tree.flatten_up_to(x) for x in (state.exp_avg, state.hidden, state.exp_avg_var))
-    step = optax.safe_increment(state.step)
+    step = jnp.asarray(optax.safe_increment(state.step))
     wide = _widest([m.dtype for m in ms])
     correction = 1.0 / _bias(o.b1, step, wide)
     root = jax.lax.rsqrt(_bias(o.b2, step, wide))
@@ -147,10 +147,7 @@ def _step(updates: Any, state: HVAdamState, o: Options) -> tuple[Any, HVAdamStat
         for g, m, v, s in zip(gs, ms, vs, ss, strict=True)
     ]
     ms, ss = [m for m, _ in averaged], [s for _, s in averaged]
-    ds = [
-        passes.difference(m, v, s, correction.astype(m.dtype), o)
-        for m, v, s in zip(ms, vs, ss, strict=True)
-    ]
+    ds = [passes.difference(m, v, s, correction, o) for m, v, s in zip(ms, vs, ss, strict=True)]
     vectors = _HiddenVectors(o, state, ms, ds, correction)
     mix = vectors.first_mix()
     vs = _moved(ms, ds, correction, mix)
@@ -160,7 +157,7 @@ def _step(updates: Any, state: HVAdamState, o: Options) -> tuple[Any, HVAdamStat
 
     gains = _each(_number(o.hidden_scale, wide) * scalars.hidden_gain, len(ms))
     directions = [
-        passes.direction(m, v, s, *(x.astype(m.dtype) for x in (correction, root, gain)), o)
+        passes.direction(m, v, s, correction, root, gain, o)
         for m, v, s, gain in zip(ms, vs, ss, gains, strict=True)
     ]
     made = [u.astype(g.dtype) for u, g in zip(directions, gs, strict=True)]
@@ -222,10 +219,7 @@ class _HiddenVectors:
 
 def _moved(ms: list[Array], ds: list[Array], correction: Array, mix: list[Array]) -> list[Array]:
     """Return v of each leaf, mixed as told."""
-    return [
-        passes.move(m, d, correction.astype(m.dtype), own.astype(m.dtype))
-        for m, d, own in zip(ms, ds, mix, strict=True)
-    ]
+    return [passes.move(m, d, correction, own) for m, d, own in zip(ms, ds, mix, strict=True)]
 
 
 def _each(x: Array, count: int) -> list[Array]:

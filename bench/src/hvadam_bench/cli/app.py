@@ -16,6 +16,7 @@ COMMANDS = {
     "valley": studies.valley,
     "scaling": studies.scaling,
     "throughput": studies.throughput,
+    "baselines": studies.baselines,
     "tasks": runs.list_tasks,
     "contenders": runs.list_contenders,
     "run": runs.run_one,
@@ -25,6 +26,7 @@ COMMANDS = {
     "findings": comparisons.findings,
     "variants": comparisons.variants,
     "step-rule": comparisons.step_rule,
+    "high-rates": comparisons.high_rates,
     "report": comparisons.report,
     "open": comparisons.open_report,
 }

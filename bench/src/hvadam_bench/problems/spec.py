@@ -26,6 +26,16 @@ def fit_batch(settings: Mapping[str, Any], examples: int, name: str = "batch_siz
     return size
 
 
+def run_length(settings: Mapping[str, Any], batches: int) -> int:
+    """Return the steps of a run: "steps" of some settings, else "epochs" of so many batches.
+
+    Example:
+        >>> run_length({"steps": 70}, batches=20), run_length({"epochs": 1.5}, batches=20)
+        (70, 30)
+    """
+    return settings["steps"] if "steps" in settings else round(settings["epochs"] * batches)
+
+
 class Update(NamedTuple):
     """A loss to take one step on, and the network whose parameters move."""
 
@@ -47,6 +57,8 @@ class Problem:
         batch_size: Examples in a batch.
         weight_decay: For contenders that have one, unless the run says otherwise.
         max_grad_norm: To clip each network's gradients to, if any.
+        same_loss: Whether every step is on one network and the very same loss, without clipping;
+            a contender may then evaluate it as often as it likes, as line searches do.
     """
 
     networks: dict[str, nn.Module]
@@ -54,6 +66,7 @@ class Problem:
     batch_size: int
     weight_decay: float = 0.0
     max_grad_norm: float | None = None
+    same_loss: bool = False
 
     def batch(self, step: int, variant: int = 0) -> Any:
         """Return the batch of a step: the same whenever asked for, so that a run can resume.
@@ -75,10 +88,19 @@ class Problem:
     def evaluate(self, split: Split) -> dict[str, float]:
         """Return the measures of a split, the task's metric and "loss" among them, in eval mode.
 
+        "arrived" is among them where a task can tell a solution from a collapse: 1 or 0.
+
         "valid" is a fixed part of the training set that no batch draws from; "test" is asked for
         once, at the end.
         """
         raise NotImplementedError
+
+    def test_parts(self) -> tuple[float, ...]:
+        """Return the metric over equal parts of the test split, just evaluated; empty if unknown.
+
+        They tell how much another test set might have changed it.
+        """
+        return ()
 
     def collapsed(self, measures: Mapping[str, float]) -> bool:
         """Return whether measures tell of samples that are all alike; only generators can."""
@@ -107,8 +129,8 @@ class Task:
         metric: The measure that counts, a key of what `Problem.evaluate` returns.
         goal: Whether more of it is better.
         build: (settings, seed, protocol) -> Problem.
-        scales: By name, the settings: "smoke" takes seconds, "laptop" 20 to 60 seconds on one
-            core, or less, "paper" is the published protocol, where there is one. All scales have
+        scales: By name, the settings: "smoke" takes seconds, "laptop" seconds to four minutes
+            on one core, "paper" is the published protocol, where there is one. All scales have
             the same keys.
         data: Data sets that it reads, by their names in `hvadam_bench.data`.
         protocols: "standard", and "inherited" where published quirks can be had.

@@ -30,8 +30,9 @@ from hvadam.info import versions
 from hvadam_bench import tasks
 from hvadam_bench.running import checkpoints, environment
 from hvadam_bench.running.config import RunConfig
+from hvadam_bench.running.options import basis_of
 from hvadam_bench.running.records import FINAL, Point, Record, Role, Status, Store
-from hvadam_bench.running.training import DivergedError, Training, basis_of
+from hvadam_bench.running.training import DivergedError, Training
 
 CHECKPOINT_SECONDS = 30.0
 
@@ -260,6 +261,7 @@ def _record(
         goal=task.goal,
         published=task.published.get(config.entrant) if same else None,
         basis=basis_of(config),
+        test_parts=training.test_parts if training else (),
         decay=training.decay if training else {},
         gradient_evaluations=training.gradient_evaluations if training else 0,
         alone=training.alone if training else None,

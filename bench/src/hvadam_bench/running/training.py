@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import PurePath
@@ -15,24 +14,17 @@ import torch
 from torch.nn.utils import clip_grad_norm_
 
 from hvadam_bench import contenders, tasks
-from hvadam_bench.registry import instead
 from hvadam_bench.running import checkpoints
 from hvadam_bench.running.batch_norm import reestimated
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.machine import Company
-from hvadam_bench.running.records import Decay, Point
-from hvadam_bench.tasks import Problem, Split, Task
+from hvadam_bench.running.options import decay_of, options_of, require_same_loss, settings_of
+from hvadam_bench.running.records import Point
+from hvadam_bench.tasks import Problem, Split
 
 # A loss beyond this many times the network's first one, or times 1 if that was smaller, will not
 # come back: a learning rate ten times too large passes it within a few dozen steps.
 BOUND = 1e6
-# What an option or a setting may be, in words; a truth is a number too, so it comes first.
-KINDS: dict[Any, str] = {
-    bool: "True or False",
-    int | float: "a number",
-    str: "a word",
-    list | tuple: "a list",
-}
 # What a point of the curve keeps of HVAdam's diagnostics.
 WATCHED = ("hidden_gain", "alignment", "restarts")
 
@@ -44,11 +36,15 @@ class DivergedError(Exception):
 class Training:
     """A task and a contender, somewhere between the first step and the last.
 
+    Contenders that evaluate the loss themselves have a budget of as many evaluations as others
+    have batches, line searches included, and are evaluated after as many.
+
     Attributes:
-        step: Batches seen.
+        step: Batches seen, or evaluations of the loss.
         points: The steps to evaluate at, 0 and the last one among them.
         curve: The evaluations so far.
         artifacts: Files made at evaluations, by name.
+        test_parts: The metric over parts of the test split, once that was evaluated.
         decay: The weight decay of each network.
         gradient_evaluations: Backward passes so far, of all losses.
         train_seconds: In steps: fetching the batch, both passes, clipping, the optimizer.
@@ -71,18 +67,23 @@ class Training:
                 f"{config.task} must train for at least 1 step, "
                 f"got {self.problem.steps} of these settings: {settings}."
             )
+        if self.spec.closure:
+            require_same_loss(config, self.problem)
         networks = self.problem.networks
         options = options_of(self.spec, config, self.problem)
         self.optimizers = {
             name: contenders.create(config.contender, network, **options)
             for name, network in networks.items()
         }
+        # Of the run, for which the schedule is; contenders with line searches have their own rate.
+        self._scheduled = options.get("switch", 0.0) if self.spec.closure else 1.0
         self.decay = {name: decay_of(self.spec, o) for name, o in self.optimizers.items()}
         count = settings.get("evaluations", self.task.evaluations)
         self.points = frozenset(round(i * self.problem.steps / count) for i in range(count + 1))
         self.step = 0
         self.curve: list[Point] = []
         self.artifacts: dict[str, bytes] = {}
+        self.test_parts: tuple[float, ...] = ()
         self.gradient_evaluations = 0
         self.train_seconds = 0.0
         self.evaluation_seconds = 0.0
@@ -105,14 +106,21 @@ class Training:
         return None if None in (now, self._alone_before) else bool(now and self._alone_before)
 
     def advance(self) -> float:
-        """Take the steps of one batch; returns the mean of their losses.
+        """Take the steps of one batch, or of one closure; returns the mean of their losses.
 
         Raises:
             DivergedError: a loss is not finite, or beyond `BOUND`.
         """
         started = perf_counter()
+        self._schedule(self._factor_now())
+        total, count = self._search() if self.spec.closure else self._descend()
+        self._losses = self._losses[0] + total, self._losses[1] + count
+        self.train_seconds += perf_counter() - started
+        return total / max(count, 1)
+
+    def _descend(self) -> tuple[float, int]:
+        """Take a step on each loss of a batch; returns their sum and how many they are."""
         problem = self.problem
-        self._schedule(problem.lr_factor(self.step))
         # Heads of Lookaround see the same batches under different augmentations.
         variant = getattr(next(iter(self.optimizers.values())), "head", 0)
         total, count = 0.0, 0
@@ -127,9 +135,37 @@ class Training:
                 clip_grad_norm_(self._parameters[name], problem.max_grad_norm)
             optimizer.step()
         self.step += 1
-        self._losses = self._losses[0] + total, self._losses[1] + count
-        self.train_seconds += perf_counter() - started
-        return total / max(count, 1)
+        return total, count
+
+    def _search(self) -> tuple[float, int]:
+        """Let the optimizer evaluate the loss, no further than to the next point of the curve.
+
+        Returns:
+            The loss where it began, and 1.
+        """
+        [(name, optimizer)] = self.optimizers.items()
+        room = min(point for point in self.points if point > self.step) - self.step
+        for group in optimizer.param_groups:
+            group["max_eval"] = room
+        batch, losses = self.problem.batch(self.step), []
+
+        def closure() -> Any:
+            optimizer.zero_grad()
+            [update] = self.problem.updates(batch)
+            update.loss.backward()
+            losses.append(update.loss.item())
+            # A trial may be far off, but no line search comes back from what is not a number.
+            if len(losses) == 1 or not math.isfinite(losses[-1]):
+                self._checked(losses[-1], name)
+            return update.loss
+
+        try:
+            optimizer.step(closure)
+        finally:
+            self.gradient_evaluations += len(losses)
+        assert 1 <= len(losses) <= room, f"{self.config.contender} took {len(losses)} of {room}"
+        self.step += len(losses)
+        return losses[0], 1
 
     def evaluate(self) -> Point:
         """Add a point to the curve.
@@ -166,6 +202,7 @@ class Training:
         started = perf_counter()
         with self._shown():
             measures = self._measured("test")
+            self.test_parts = self.problem.test_parts()
         self.evaluation_seconds += perf_counter() - started
         return measures
 
@@ -208,6 +245,13 @@ class Training:
         self._alone_before = state["alone"]
         checkpoints.set_random_state(state["random"])
 
+    def _factor_now(self) -> float:
+        """Return the schedule's factor; one for a share of the run is gone through within it."""
+        steps = self.problem.steps
+        if self.step >= self._scheduled * steps:
+            return 1.0
+        return self.problem.lr_factor(min(round(self.step / self._scheduled), steps - 1))
+
     def _schedule(self, factor: float) -> None:
         if factor != self._factor:
             self._factor = factor
@@ -248,85 +292,6 @@ class Training:
             network.train()
 
 
-def check(config: RunConfig) -> None:
-    """Refuse what cannot run, without building anything large; the data is not looked at.
-
-    Raises:
-        ValueError: the configuration names what there is not, or values out of range.
-        TypeError: the contender has no such option.
-
-    Example:
-        >>> check(RunConfig("digits_mlp", "adam", scale="laptop", options={"lr": 1e-3}))
-        >>> check(RunConfig("digits_mlp", "adam", scale="huge"))
-        Traceback (most recent call last):
-        ValueError: digits_mlp has no scale 'huge'; there are smoke, laptop, paper.
-    """
-    settings_of(tasks.get(config.task), config)
-    given = _as_options(config.options)
-    _require_kinds(config.contender, given, contenders.get(config.contender).defaults)
-    contenders.create(config.contender, [torch.nn.Parameter(torch.zeros(1))], **given)
-
-
-def basis_of(config: RunConfig) -> dict[str, Any]:
-    """Return all settings and options of a run, defaults included: others are another run.
-
-    Example:
-        >>> basis_of(RunConfig("digits_mlp", "sgd", "smoke", options={"lr": 1.0}))["options"]
-        {'lr': 1.0, 'momentum': 0.9, 'weight_decay': 0.0}
-    """
-    basis = {
-        "settings": settings_of(tasks.get(config.task), config),
-        "options": {**contenders.get(config.contender).defaults, **config.options},
-    }
-    return json.loads(json.dumps(basis))
-
-
-def settings_of(task: Task, config: RunConfig) -> dict[str, Any]:
-    """Return a task's settings at the scale of a run, with the run's changes.
-
-    Raises:
-        ValueError: the task has no such scale, protocol or setting, or not of that value.
-    """
-    _require(config.scale, task.scales, f"{task.name} has no scale")
-    _require(config.protocol, task.protocols, f"{task.name} has no protocol")
-    settings = dict(task.scales[config.scale])
-    for name in config.settings:
-        _require(name, settings, f"{task.name} has no setting")
-    _require_kinds(task.name, config.settings, settings)
-    _require_counts(task, config.settings)
-    return {**settings, **config.settings}
-
-
-def options_of(
-    spec: contenders.OptimizerSpec, config: RunConfig, problem: Problem
-) -> dict[str, Any]:
-    """Return what a contender is built with: the run's word, else the task's, else its own."""
-    options: dict[str, Any] = {}
-    if "weight_decay" in spec.defaults:
-        options["weight_decay"] = problem.weight_decay
-    if "start" in spec.defaults:  # of averaging: after three quarters of the steps
-        options["start"] = max(1, round(0.75 * problem.steps))
-    if "horizon" in spec.defaults:  # of AdEMAMix's schedules: the whole run, as in its paper
-        options["horizon"] = problem.steps
-    return {**options, **_as_options(config.options)}
-
-
-def decay_of(spec: contenders.OptimizerSpec, optimizer: torch.optim.Optimizer) -> Decay:
-    """Return the weight decay that a contender's optimizer works with.
-
-    Example:
-        >>> adamw = contenders.create("adamw", torch.nn.Linear(2, 1), weight_decay=0.1)
-        >>> decay_of(contenders.get("adamw"), adamw)
-        Decay(kind='decoupled', value=0.1)
-    """
-    # The runner gives each network one set of options, so that any group tells all.
-    options = optimizer.param_groups[0]
-    value = options.get("weight_decay", 0.0)
-    if not value:
-        return Decay("none", 0.0)
-    return Decay(options.get("weight_decay_mode", spec.decay), value)
-
-
 @torch.no_grad()
 def diagnostics(of: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     """Return what HVAdam's hidden vectors do in each network: means, and all restarts.
@@ -344,53 +309,3 @@ def diagnostics(of: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         }
         found[name] = {key: value for key, value in summary.items() if math.isfinite(value)}
     return found
-
-
-def _as_options(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options as contenders take them: tuples where JSON has lists."""
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in plain.items()}
-
-
-def _require_kinds(who: str, given: Mapping[str, Any], usual: Mapping[str, Any]) -> None:
-    """Refuse a word or a pair for a number, before it fails deep inside without a name."""
-    for name, value in given.items():
-        if not all(map(math.isfinite, _numbers(value))):
-            raise ValueError(f"{who}: {name} must be finite, got {value!r}.")
-        for kind, words in KINDS.items():
-            if isinstance(usual.get(name), kind):
-                if not isinstance(value, kind):
-                    such = f"must be {words}, such as {usual[name]!r}"
-                    raise ValueError(f"{who}: {name} {such}, got {value!r}.")
-                break
-
-
-def _numbers(value: Any) -> list[float]:
-    """Return the numbers that a value is or holds."""
-    inner = value if isinstance(value, list | tuple) else [value]
-    return [one for one in inner if isinstance(one, int | float)]
-
-
-def _require_counts(task: Task, given: Mapping[str, Any]) -> None:
-    """Refuse what is no count where the task itself has counts at all its scales.
-
-    A run of no epochs, or of batches of nothing, would be recorded as done.
-    """
-    for name, value in given.items():
-        own = [scale.get(name) for scale in task.scales.values()]
-        numbers = [one for one in own if one is not None]  # None stands for all there are
-        if value is None and None in own:
-            continue
-        if numbers and all(_is_count(one) for one in numbers) and not _is_count(value):
-            raise ValueError(
-                f"{task.name}: {name} must be a whole number of at least 1, got {value!r}."
-            )
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _require(word: str, known: Collection[str], complaint: str) -> None:
-    if word in known:
-        return
-    raise ValueError(f"{complaint} {word!r}; {instead(word, list(known))}")
