@@ -21,9 +21,6 @@ from hvadam.jax import HiddenScalars, HVAdamState, hvadam
 from hvadam.torch.groups import OPTIONS
 
 ARRAYS = ("exp_avg", "hidden", "exp_avg_var")
-# Links of Optax that stand for options of torch's class; the rest are arguments.
-LINKED = ("weight_decay_mode", "maximize", "bounds", "max_grad_norm")
-JAX_DTYPES = {torch.float32: "float32", torch.bfloat16: "float32", torch.float64: "float64"}
 
 
 class Twin:
@@ -76,16 +73,17 @@ class Twin:
         group, own = self.param_groups[0], own_state(made)
         states = [self.state[p] for p in group["params"]]
         rows = [group["scalars"]] if "scalars" in group else [x["scalars"] for x in states]
-        columns = dict(zip(FIELDS, np.array([row.tolist() for row in rows]).T, strict=True))
+        values = np.array([row.tolist() for row in rows]).T
+        columns: dict[str, np.ndarray] = dict(zip(FIELDS, values, strict=True))
         scalars = HiddenScalars(
             *(
                 jnp.asarray(columns[name].reshape(old.shape), old.dtype)
                 for name, old in own.scalars._asdict().items()
             )
         )
-        trees = [[jnp.asarray(state[key].numpy()) for state in states] for key in ARRAYS]
+        m, v, s = ([jnp.asarray(state[key].numpy()) for state in states] for key in ARRAYS)
         step = jnp.asarray(int(states[0]["step"]), jnp.int32)
-        new = HVAdamState(step, *trees, scalars)
+        new = HVAdamState(step, m, v, s, scalars)
         return jax.tree.map(
             lambda x: new if x is own else x, made, is_leaf=lambda x: isinstance(x, HVAdamState)
         )

@@ -79,7 +79,9 @@ def assert_close(a: dict[str, Any], b: dict[str, Any]) -> None:
         for key in convert.SCALARS:
             x, y = one["scalars"][key], other["scalars"][key]
             exact = key in ("steps_since_restart", "restarts", "holds")
-            assert x == y if exact else x == pytest.approx(y, rel=1e-5, abs=1e-6), key
+            # The mix is a quotient by ‖v - m̂‖², which is small beside what it is made of.
+            near = pytest.approx(y, rel=1e-5, abs=1e-4 if key == "mix" else 1e-6)
+            assert x == y if exact else x == near, key
 
 
 def assert_params(ours: Jax, theirs: Torch) -> None:

@@ -53,8 +53,9 @@ def test_values_of_the_wrong_kind(options: dict[str, Any], message: str) -> None
 
 @pytest.mark.parametrize("name", ["learning_rate", "weight_decay"])
 def test_rates(name: str) -> None:
+    rates: dict[str, Any] = {"learning_rate": 0.1, name: -1.0}
     with pytest.raises(ValueError, match=f"HVAdam: {name} must be >= 0 and finite, got -1."):
-        hvadam(**{"learning_rate": 0.1, name: -1.0})
+        hvadam(**rates)
 
 
 def test_half_precision_hyperparameters_are_refused_when_traced() -> None:

@@ -1,5 +1,9 @@
 """The transformation among Optax's own: state, wrappers, loops and trees of every kind."""
 
+# pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportArgumentType=false
+# pyright: reportCallIssue=false
+# Optax's types know a state only as some tree.
+
 from __future__ import annotations
 
 from pathlib import Path
