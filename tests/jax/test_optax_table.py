@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unittest
 import warnings
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,6 +28,7 @@ WRAPPED = {
 TESTS = 27
 
 
+@cache
 def table() -> Any:
     """Return the class of the table, for HVAdam alone."""
     path = Path(optax.contrib.__file__).with_name("_common_test.py")
@@ -47,8 +49,7 @@ def _get_opt_factory("""
     return module.ContribTest
 
 
-TABLE = table()
-NAMES = unittest.TestLoader().getTestCaseNames(TABLE)
+NAMES = unittest.TestLoader().getTestCaseNames(table())
 
 
 def test_the_table_is_whole() -> None:
@@ -60,7 +61,7 @@ def test_the_table_is_whole() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_of_optax(name: str) -> None:
     result = unittest.TestResult()
-    TABLE(name).run(result)
+    table()(name).run(result)
     assert result.testsRun == 1
     assert not result.skipped
     assert not [text for _, text in (*result.errors, *result.failures)], result
