@@ -54,7 +54,7 @@ def test_demo_races_trains_and_writes_a_report(
         (["speed", "--shapes", ""], ["--shapes", "''", *SHAPES]),
         (["speed", "--threads", "0"], ["--threads", "0"]),
         (["speed", "fast"], ["fast"]),
-        (["speed", "--jax", "--growth"], ["--jax or --growth"]),
+        (["speed", "--jax", "--growth"], ["one of --jax, --growth"]),
         (["step-rule", "--stages", "4"], ["--stages", "'4'", "step_rule_1"]),
         (["info", "more"], ["more"]),
     ],

@@ -74,17 +74,14 @@ def speed(
     from hvadam_bench.studies.speed.shapes import BY_PARAMETERS, BY_TENSORS, SHAPES
 
     chosen = [SHAPES[name] for name in parse_names(shapes, SHAPES, "shape", "'--shapes'")]
+    if jax:
+        _check_jax(growth or training)
     make_directory(out)
     if training:
         time_training(out, Console(), threads=threads, quick=quick)
         return
     plan = within_memory(Plan.quick() if quick else Plan())
     if jax:
-        if growth:
-            raise typer.BadParameter("choose either --jax or --growth.", param_hint="'--growth'")
-        if find_spec("jax") is None or find_spec("optax") is None:
-            reason = "--jax needs JAX and Optax, not installed here: pip install 'hvadam[jax]'"
-            raise typer.Exit(fail(reason))
         try:
             time_jax_steps(chosen, plan, out, Console(), threads=threads)
         except ValueError as error:
@@ -92,6 +89,15 @@ def speed(
         return
     growing = (BY_PARAMETERS, BY_TENSORS) if growth else None
     time_steps(chosen, CONTENDERS, plan, out, Console(), threads=threads, growing=growing)
+
+
+def _check_jax(others: bool) -> None:
+    """Refuse ``--jax`` beside other choices of what is timed, and where JAX is not installed."""
+    if others:
+        raise typer.BadParameter("choose one of --jax, --growth, --training.", param_hint="'--jax'")
+    if find_spec("jax") is None or find_spec("optax") is None:
+        reason = "--jax needs JAX and Optax, not installed here: pip install 'hvadam[jax]'"
+        raise typer.Exit(fail(reason))
 
 
 def theory(
