@@ -72,7 +72,7 @@ types: .venv/dev
 	@touch $@
 
 .venv/dev: .venv/bench
-	@echo 'hvadam: installing what develops and tests it: linters, trainers, Ray; once, some minutes'
+	@echo 'hvadam: installing what develops and tests it: linters, trainers, JAX, Ray; once, some minutes'
 	$(INSTALL) -e '.[dev]' -e './bench[peers,ray]'
 	@touch $@
 

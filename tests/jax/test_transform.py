@@ -95,6 +95,16 @@ def test_zeros_before_the_first_gradient_are_holds() -> None:
 
 
 @pytest.mark.slow
+def test_complex_leaves_in_optax_s_wrapper_are_pairs() -> None:
+    params = jnp.array([1 + 2j, 3 - 1j], jnp.complex64)
+    wrapped, plain = optax.contrib.split_real_and_imaginary(hvadam(0.1)), hvadam(0.1)
+    updates, _ = wrapped.update(params, wrapped.init(params))
+    pair = (params.real, params.imag)
+    (real, imag), _ = plain.update(pair, plain.init(pair))
+    np.testing.assert_allclose(updates, real + 1j * imag, rtol=1e-6)
+
+
+@pytest.mark.slow
 def test_masked_leaves_stay_out_of_the_dots() -> None:
     whole = {**PARAMS, "frozen": 100.0 * jnp.ones(4)}
     masked = optax.masked(hvadam(0.1), {"w": True, "b": True, "frozen": False})

@@ -85,7 +85,7 @@ def scale_by_hvadam(
         ValueError: An argument out of its range; in ``update``, shards without ``axis_name``.
 
     State is kept in float32, or float64 for float64 leaves, and so are the sums over a leaf:
-    gradients whose squares overflow there make v hold.
+    gradients whose squares overflow there make v hold, and those that vanish count as zero.
     """
     o = Options(
         b1,
