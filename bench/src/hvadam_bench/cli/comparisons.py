@@ -286,9 +286,7 @@ def open_report(
 
 def explore() -> None:
     """Open the explorer in the browser: a valley to touch, with optimizers racing in it."""
-    page = files("hvadam_bench") / "publishing" / "explorer" / "index.html"
-    with as_file(page) as path:
-        _open(path.resolve())
+    _open(Path(__file__).resolve().parents[1] / "publishing" / "explorer" / "index.html")
 
 
 def _open(page: Path) -> None:

@@ -66,9 +66,10 @@ const Page = (() => {
       if (scene === String(i + 1)) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
     });
-    element("story").textContent = scene
-      ? Scenes.scenes[scene - 1].text
-      : "Your own scene: the address of this page leads back to it.";
+    // What a scene says stays, dimmed, when it is changed: the page must not move under a finger.
+    if (scene) element("story").textContent = Scenes.scenes[scene - 1].text;
+    element("story").classList.toggle("past", !scene);
+    element("changed").textContent = scene ? "" : "Changed by you; the address leads back to it.";
   }
 
   // playing
