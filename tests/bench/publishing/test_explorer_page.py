@@ -1,4 +1,4 @@
-"""The explorer in Chromium: dragged, touched, typed at and sent, in light and dark, wide and narrow."""
+"""The explorer in Chromium: dragged, touched, typed at and sent, in all its looks."""
 
 from __future__ import annotations
 
