@@ -9,7 +9,7 @@ OLDEST ?=
 INSTALL = $(PY) -m pip install --disable-pip-version-check -c constraints.txt
 NATIVE = $(wildcard src/hvadam/torch/kernels/native*.[ch])
 
-.PHONY: help demo valley evidence findings theory speed look docs wheels test test-slow check lint format types clean
+.PHONY: help demo valley evidence findings theory speed figure look docs wheels test test-slow check lint format types clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -47,6 +47,9 @@ wheels: .venv/wheels  ## both packages as others get them: built, checked, tried
 	$(PY) tests/empty_place.py dist "$(PYTHON)" $(TORCH)
 	@if [ -n '$(OLDEST)' ]; then $(PY) tests/empty_place.py dist "$(PYTHON)" $(OLDEST); \
 	  else echo 'hvadam: not tried with the oldest torch; name a CPU build of it: make OLDEST=...'; fi
+
+figure: .venv/bench  ## draw the figure of the method again
+	$(PY) -m hvadam_bench.publishing.method docs/figures
 
 look: .venv/dev  ## pictures of the report in Chromium, wide and narrow, light and dark
 	PYTHONPATH=tests $(PY) tests/look.py look

@@ -62,6 +62,7 @@ def race(case: Case) -> tuple[Array, Array]:
     is the one it leaves as it is: found by repetition, which is right for one step more each time.
     """
     problem, spec = Problem.of("f2", case.angle), contenders.get(case.name)
+    assert spec.oracle is not None
     path = paths()[case]
     for _ in range(STEPS + 1):
         grads = problem.evaluate(path[:-1])[1]
