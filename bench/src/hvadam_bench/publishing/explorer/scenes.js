@@ -55,7 +55,7 @@ const Scenes = (() => {
       title: "Noise drowns it",
       text:
         "Noise as large as the slopes shortens v step by step, until nothing is left to agree with, and " +
-        "the gain never leaves its floor. What is left of HVAdam is its adaptive step; AdaBelief ends " +
+        "the gain stays at its floor. What is left of HVAdam is its adaptive step; AdaBelief ends " +
         "lower.",
       state: usual("fig3", { x: 0.601, y: 1.096, noise: 6, on: ["adam", "adabelief", "hvadam"] }),
     },
