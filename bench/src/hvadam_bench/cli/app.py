@@ -17,6 +17,7 @@ COMMANDS = {
     "explore": comparisons.explore,
     "scaling": studies.scaling,
     "throughput": studies.throughput,
+    "baselines": studies.baselines,
     "tasks": runs.list_tasks,
     "contenders": runs.list_contenders,
     "run": runs.run_one,

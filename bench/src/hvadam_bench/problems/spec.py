@@ -26,6 +26,16 @@ def fit_batch(settings: Mapping[str, Any], examples: int, name: str = "batch_siz
     return size
 
 
+def run_length(settings: Mapping[str, Any], batches: int) -> int:
+    """Return the steps of a run: "steps" of some settings, else "epochs" of so many batches.
+
+    Example:
+        >>> run_length({"steps": 70}, batches=20), run_length({"epochs": 1.5}, batches=20)
+        (70, 30)
+    """
+    return settings["steps"] if "steps" in settings else round(settings["epochs"] * batches)
+
+
 class Update(NamedTuple):
     """A loss to take one step on, and the network whose parameters move."""
 
@@ -47,6 +57,8 @@ class Problem:
         batch_size: Examples in a batch.
         weight_decay: For contenders that have one, unless the run says otherwise.
         max_grad_norm: To clip each network's gradients to, if any.
+        same_loss: Whether every step is on one network and the very same loss, without clipping;
+            a contender may then evaluate it as often as it likes, as line searches do.
     """
 
     networks: dict[str, nn.Module]
@@ -54,6 +66,7 @@ class Problem:
     batch_size: int
     weight_decay: float = 0.0
     max_grad_norm: float | None = None
+    same_loss: bool = False
 
     def batch(self, step: int, variant: int = 0) -> Any:
         """Return the batch of a step: the same whenever asked for, so that a run can resume.

@@ -43,7 +43,8 @@ class Point:
     """One evaluation on the way.
 
     Attributes:
-        step: Batches seen; 0 is before training.
+        step: Batches seen, or for contenders with line searches evaluations of the loss; 0 is
+            before training.
         examples: Examples seen.
         seconds: In training, without evaluations.
         train_loss: Mean over the batches since the last point.

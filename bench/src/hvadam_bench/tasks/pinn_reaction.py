@@ -1,0 +1,70 @@
+"""A reaction solved by a network on points, as in "Challenges in Training PINNs".
+
+At "paper" scale the protocol of arXiv:2402.01868, where ρ is 5. At "laptop" scale it is 3, on fewer
+points, with a smaller network: in some thousand steps Adam arrives there at its best rate, and at 5
+collapses to u = 0. Float32 at both, as published; losses stay far above its rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hvadam_bench.problems.spec import Problem, Task
+
+
+def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
+    """Build a tanh perceptron and the points that its residuals are taken at."""
+    from hvadam_bench.problems.physics.equation import on_grid, problem
+    from hvadam_bench.problems.physics.reaction import reaction
+
+    equation = reaction(settings["rate"])
+    points = on_grid(equation, settings["grid"], settings["inside"], seed)
+    return problem(equation, points, settings, seed)
+
+
+_LAPTOP = {
+    "rate": 3.0,
+    "grid": [65, 51],
+    "inside": 300,
+    "width": 32,
+    "layers": 3,
+    "steps": 4000,
+    "warmup": 0.02,
+    "schedule": "cosine",
+    "dtype": "float32",
+    "batch": None,
+    "arrived_below": 0.1,
+}
+
+TASK = Task(
+    name="pinn_reaction",
+    title="Physics-informed network for a reaction",
+    source="extra",
+    metric="loss",
+    goal="min",
+    build=build,
+    scales={
+        "smoke": {
+            **_LAPTOP,
+            "rate": 1.0,
+            "grid": [9, 7],
+            "inside": 20,
+            "width": 8,
+            "layers": 2,
+            "steps": 60,
+        },
+        "laptop": _LAPTOP,
+        "paper": {
+            **_LAPTOP,
+            "grid": [257, 101],
+            "inside": 10_000,
+            "width": 200,
+            "steps": 41_000,
+            "warmup": 0.0,
+            "schedule": "constant",
+            "rate": 5.0,
+        },
+    },
+    evaluations=30,
+)
