@@ -28,6 +28,8 @@ REPOSITORY = "https://github.com/hvadam/hvadam/blob/main/"
 OUTSIDE = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 # Where links to what is a page here only under another name lead.
 RENAMED = {**OUTSIDE, "README.md": "index.md", "docs/decisions": "decisions/README.md"}
+# The way back from the explorer, which elsewhere stands alone.
+BACK = '<p><a href="../method.html">← hvadam: the method</a></p>'
 ASSETS = ("katex", "iframe-worker", "formulas.js", "site.css")
 
 _LINK = re.compile(r"(\]\()([^)\s#]*)([^)\s]*\))|(<img [^>]*src=\")([^\"#]*)(\")")
@@ -43,6 +45,9 @@ def prepare(out: Path) -> None:
     for page in sorted((ROOT / "docs").rglob("*.md")):
         name = str(page.relative_to(ROOT / "docs"))
         (out / name).write_text(convert(page, name), encoding="utf-8")
+    explorer = out / "explorer" / "index.html"
+    text = explorer.read_text(encoding="utf-8")
+    explorer.write_text(text.replace("<header>", f"<header>\n  {BACK}", 1), encoding="utf-8")
     for page in (ROOT / "docs").glob("*.html"):
         (out / page.name).write_text(convert_html(page), encoding="utf-8")
     for source, name in OUTSIDE.items():

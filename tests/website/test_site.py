@@ -110,6 +110,13 @@ def test_the_reference_shows_types_maths_and_examples(site: Path) -> None:
         assert f'id="hvadam.torch.optimizer.HVAdam.{method}"' in page
 
 
+def test_pages_of_their_own_are_in_the_navigation(site: Path) -> None:
+    """The theme has them as links, for they are none of its pages."""
+    found = taken_apart(site / "valley.html").links
+    for page in ("explorer/index.html", "evidence.html"):
+        assert page in found
+
+
 # in Chromium
 
 

@@ -74,7 +74,8 @@ def _shorten(svg: str) -> str:
 
 def draw() -> Figure:
     """Draw both halves on the ground chosen."""
-    figure = blank(3.1, 7.2)
+    figure = blank(2.9, 7.2)
+    figure.patch.set_sketch_params(None)  # paper has straight edges
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.05))
     for axes, title in ((left, "1. Find the trend"), (right, "2. Take two steps")):
         axes.set_title(title, fontsize=13, loc="left", fontweight="bold")
