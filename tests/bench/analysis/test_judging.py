@@ -7,6 +7,7 @@ import pytest
 from made_records import made_record
 
 from hvadam_bench.analysis import judging
+from hvadam_bench.analysis.effects import Judgement
 from hvadam_bench.analysis.grouping import TaskResults, group
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Record
@@ -83,12 +84,19 @@ def test_the_family_counts_its_variants_and_nobody_else() -> None:
 
 
 def test_the_noise_of_the_test_set_joins_accuracies() -> None:
-    def accuracies(contender: str, value: float) -> list[Record]:
+    def accuracies(contender: str, value: float, *parts: float) -> list[Record]:
         configs = [RunConfig("digits_mlp", contender, "smoke", seed, {}) for seed in SEEDS]
-        return [made_record(value, config=config) for config in configs]
+        made = [made_record(value, config=config) for config in configs]
+        return [replace(one, test_parts=parts) for one in made]
 
-    task = results(accuracies("adamw", 91.0), accuracies("hvadam", 91.5))
-    blind = judging.judge_against(task, "adamw", "minibatch")["hvadam"]
-    told = judging.judge_against(task, "adamw", "minibatch", examples=10_000)["hvadam"]
-    assert (blind.verdict, told.verdict) == ("ahead", "undecided")
-    assert told.effect.noise == pytest.approx(0.4, abs=0.01)
+    def judged(*parts: float) -> Judgement:
+        task = results(accuracies("adamw", 91.0, *[91.0] * len(parts)), ours(*parts))
+        return judging.judge_against(task, "adamw", "minibatch")["hvadam"]
+
+    def ours(*parts: float) -> list[Record]:
+        return accuracies("hvadam", 91.5, *parts)
+
+    assert judged().verdict == judged(91.5, 91.5).verdict == "ahead"
+    told = judged(91.0, 92.0)  # all of it is in one half of the test set
+    assert told.verdict == "undecided"
+    assert told.effect.noise == pytest.approx(0.5)

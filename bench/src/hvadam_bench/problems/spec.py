@@ -93,6 +93,13 @@ class Problem:
         """
         raise NotImplementedError
 
+    def test_parts(self) -> tuple[float, ...]:
+        """Return the metric over equal parts of the test split, just evaluated; empty if unknown.
+
+        They tell how much another test set might have changed it.
+        """
+        return ()
+
     def collapsed(self, measures: Mapping[str, float]) -> bool:
         """Return whether measures tell of samples that are all alike; only generators can."""
         return False
@@ -120,8 +127,8 @@ class Task:
         metric: The measure that counts, a key of what `Problem.evaluate` returns.
         goal: Whether more of it is better.
         build: (settings, seed, protocol) -> Problem.
-        scales: By name, the settings: "smoke" takes seconds, "laptop" 20 to 60 seconds on one
-            core, or less, "paper" is the published protocol, where there is one. All scales have
+        scales: By name, the settings: "smoke" takes seconds, "laptop" seconds to four minutes
+            on one core, "paper" is the published protocol, where there is one. All scales have
             the same keys.
         data: Data sets that it reads, by their names in `hvadam_bench.data`.
         protocols: "standard", and "inherited" where published quirks can be had.
