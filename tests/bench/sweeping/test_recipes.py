@@ -6,7 +6,7 @@ import pytest
 
 from hvadam_bench import cli, contenders, tasks
 from hvadam_bench.publishing import sweeps
-from hvadam_bench.running.training import check
+from hvadam_bench.running.options import check
 from hvadam_bench.sweeping import recipes
 from hvadam_bench.sweeping.search import Study
 

@@ -88,6 +88,8 @@ class Problem:
     def evaluate(self, split: Split) -> dict[str, float]:
         """Return the measures of a split, the task's metric and "loss" among them, in eval mode.
 
+        "arrived" is among them where a task can tell a solution from a collapse: 1 or 0.
+
         "valid" is a fixed part of the training set that no batch draws from; "test" is asked for
         once, at the end.
         """
