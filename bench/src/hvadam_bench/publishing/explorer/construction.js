@@ -59,7 +59,10 @@ const Construction = (() => {
     const room = 46;
     const across = (width - 2 * room) / (right - left || 1e-300);
     const scale = Math.min(across, (height - 2 * room) / (bottom - top || 1e-300));
-    const [x0, y0] = [width / 2 - (scale * (left + right)) / 2, height / 2 - (scale * (top + bottom)) / 2];
+    const [x0, y0] = [
+      width / 2 - (scale * (left + right)) / 2,
+      height / 2 - (scale * (top + bottom)) / 2,
+    ];
     return ([a, b]) => [x0 - scale * a, y0 + scale * b];
   }
 
@@ -123,7 +126,9 @@ const Construction = (() => {
     if (number === 0) return "0";
     if (!Number.isFinite(number)) return "–";
     const digits = Number.parseFloat(number.toPrecision(3));
-    return Math.abs(digits) >= 1e-3 && Math.abs(digits) < 1e5 ? String(digits) : number.toExponential(1);
+    return Math.abs(digits) >= 1e-3 && Math.abs(digits) < 1e5
+      ? String(digits)
+      : number.toExponential(1);
   }
 
   return { draw, tell, figure };

@@ -46,7 +46,13 @@ const Curves = (() => {
     context.fillStyle = theme.muted;
     context.lineWidth = 1;
     context.beginPath();
-    for (const [value, text] of log ? decades(scale) : [[0, "0"], [0.5, "0.5"], [1, "1"]]) {
+    for (const [value, text] of log
+      ? decades(scale)
+      : [
+          [0, "0"],
+          [0.5, "0.5"],
+          [1, "1"],
+        ]) {
       const y = Math.round(scale.y(value)) + 0.5;
       context.moveTo(box.left, y);
       context.lineTo(box.right, y);
@@ -66,7 +72,10 @@ const Curves = (() => {
     const every = Math.max(1, Math.ceil((to - from) / 6));
     const found = [];
     for (let power = Math.ceil(from - 1e-9); power <= to + 1e-9; power += every) {
-      found.push([10 ** power, Math.abs(power) <= 3 ? String(+(10 ** power).toFixed(3)) : `1e${power}`]);
+      found.push([
+        10 ** power,
+        Math.abs(power) <= 3 ? String(+(10 ** power).toFixed(3)) : `1e${power}`,
+      ]);
     }
     return found;
   }
@@ -98,7 +107,10 @@ const Curves = (() => {
     context.strokeStyle = line.colour;
     context.lineWidth = line.width;
     context.setLineDash(line.dash);
-    for (const [last, alpha] of [[line.values.length - 1, 0.22], [Math.floor(head), 1]]) {
+    for (const [last, alpha] of [
+      [line.values.length - 1, 0.22],
+      [Math.floor(head), 1],
+    ]) {
       context.globalAlpha = alpha;
       context.beginPath();
       for (let n = 0, pen = false; n <= last; n++) {
@@ -131,7 +143,8 @@ const Curves = (() => {
       return { line, y: last === undefined ? box.top : scale.y(last) };
     });
     places.sort((one, other) => one.y - other.y);
-    for (let i = 1; i < places.length; i++) places[i].y = Math.max(places[i].y, places[i - 1].y + 14);
+    for (let i = 1; i < places.length; i++)
+      places[i].y = Math.max(places[i].y, places[i - 1].y + 14);
     const over = places.length ? Math.max(0, places.at(-1).y - box.bottom) : 0;
     context.font = theme.small;
     for (const { line, y } of places) {

@@ -77,7 +77,10 @@ const Drawing = (() => {
       const { look, label } = Optimizers.table[race.name];
       return { values: race.loss, colour: theme.colour(race.name), ...dashes(look), label };
     });
-    const [low, high] = Curves.range(lines.map((line) => line.values), LOWEST);
+    const [low, high] = Curves.range(
+      lines.map((line) => line.values),
+      LOWEST,
+    );
     const options = { steps: state.steps, head: state.t, low, high, log: true };
     Curves.draw(context, width, height, lines, options, theme);
   }
@@ -92,7 +95,13 @@ const Drawing = (() => {
     const marks = events.flatMap((event, n) => (event === "restart" ? [n] : []));
     const common = { steps: state.steps, head: state.t };
     const lines = [
-      { values: cosine.map((one, n) => (n ? one : NaN)), colour: theme.muted, dash: [], width: 1, label: "cosine" },
+      {
+        values: cosine.map((one, n) => (n ? one : NaN)),
+        colour: theme.muted,
+        dash: [],
+        width: 1,
+        label: "cosine",
+      },
       { values: mean, colour: theme.hidden, dash: [], width: 2.6, label: "average" },
     ];
     const low = { ...common, low: 0, high: 1, log: false, marks, rule: Optimizers.THRESHOLD };
@@ -113,13 +122,26 @@ const Drawing = (() => {
     const losses = races.map((race) => `${label(race)} ${at(race, n)}`).join(", ");
     const says = (id, text) => element(id).setAttribute("aria-label", text);
     const name = Functions.table[state.f].label;
-    says("landscape", `Contours of ${name}, turned by ${state.angle}°, with paths. Loss at step ${n}: ${losses}.`);
+    says(
+      "landscape",
+      `Contours of ${name}, turned by ${state.angle}°, with paths. Loss at step ${n}: ${losses}.`,
+    );
     says("loss", `Loss by step. At step ${n}: ${losses}.`);
     const ours = races.find((race) => race.hidden);
-    const restarts = ours ? `Restarts by step ${n}: ${ours.hidden.restarts[n] || 0}.` : "HVAdam is not shown.";
+    const restarts = ours
+      ? `Restarts by step ${n}: ${ours.hidden.restarts[n] || 0}.`
+      : "HVAdam is not shown.";
     says("construction", ours ? Construction.tell(ours, state.t) : restarts);
-    says("alignment", ours ? `Cosine of v and m̂ at step ${n}: ${figure(ours.hidden.cosine[n])}. ${restarts}` : restarts);
-    says("gain", ours ? `Gain of the hidden step at step ${n}: ${figure(ours.hidden.gain[n])}.` : restarts);
+    says(
+      "alignment",
+      ours
+        ? `Cosine of v and m̂ at step ${n}: ${figure(ours.hidden.cosine[n])}. ${restarts}`
+        : restarts,
+    );
+    says(
+      "gain",
+      ours ? `Gain of the hidden step at step ${n}: ${figure(ours.hidden.gain[n])}.` : restarts,
+    );
     tabulate(state, races, ours, at, label);
   }
 
@@ -129,13 +151,17 @@ const Drawing = (() => {
     const every = state.steps / 10;
     const rows = Array.from({ length: 11 }, (_, i) => Math.round(i * every)).map((n) => {
       const { cosine, gain, restarts } = ours?.hidden ?? {};
-      const more = ours ? [cosine, gain, restarts].map((column) => Construction.figure(column[n])) : [];
+      const more = ours
+        ? [cosine, gain, restarts].map((column) => Construction.figure(column[n]))
+        : [];
       return [String(n), ...races.map((race) => at(race, n)), ...more];
     });
     const rates = races.map((race) => `${label(race)} ${Construction.figure(race.lr)}`).join(", ");
     const table = element("table");
     table.replaceChildren();
-    table.createCaption().textContent = races.length ? `Rates: ${rates}.` : "No optimizer is chosen.";
+    table.createCaption().textContent = races.length
+      ? `Rates: ${rates}.`
+      : "No optimizer is chosen.";
     const row = table.createTHead().insertRow();
     for (const text of heads) row.append(cell("th", text, "col"));
     const body = table.createTBody();

@@ -53,7 +53,10 @@ const Landscape = (() => {
         high = Math.max(high, value);
       }
     }
-    const low = Math.max(values.reduce((a, b) => Math.min(a, b)), high - SPAN);
+    const low = Math.max(
+      values.reduce((a, b) => Math.min(a, b)),
+      high - SPAN,
+    );
     return { values, low, high };
   }
 
@@ -185,7 +188,10 @@ const Landscape = (() => {
     const length = Math.hypot(dx, dy);
     const point = Math.min(9, length / 2);
     const [ux, uy] = length > 0 ? [dx / length, dy / length] : [0, 0];
-    for (const [ink, more] of [[theme.halo, 2.5], [colour, 0]]) {
+    for (const [ink, more] of [
+      [theme.halo, 2.5],
+      [colour, 0],
+    ]) {
       context.strokeStyle = ink;
       context.lineWidth = 2.4 + more;
       context.beginPath();
@@ -196,7 +202,8 @@ const Landscape = (() => {
       context.lineTo(to[0] - point * (ux - 0.5 * uy), to[1] - point * (uy + 0.5 * ux));
       context.stroke();
     }
-    if (label && length > 12) write(context, label, to[0] + 10 * ux + 3, to[1] + 12 * uy + 4, colour, theme);
+    if (label && length > 12)
+      write(context, label, to[0] + 10 * ux + 3, to[1] + 12 * uy + 4, colour, theme);
   }
 
   /** Write a label with a halo, so that it reads on any ground. */

@@ -214,7 +214,8 @@ const Page = (() => {
       const { angle, k, x, y } = Scenes.usual(element("f").value);
       changed({ f: element("f").value, angle, k, x, y });
     });
-    for (const id of ["angle", "noise", "steps"]) on(id, "input", () => changed({ [id]: number(id) }));
+    for (const id of ["angle", "noise", "steps"])
+      on(id, "input", () => changed({ [id]: number(id) }));
     on("k", "input", () => changed({ k: Number((10 ** number("k")).toPrecision(3)) }));
     on("best", "change", () => changed({ best: element("best").checked }));
     on("speed", "change", () => changed({ speed: element("speed").value }));
@@ -270,7 +271,9 @@ const Page = (() => {
   function pressed(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const { target, key } = event;
-    const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[key];
+    const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[
+      key
+    ];
     if (target === element("start") && way) {
       const by = shown.problem.half * (event.shiftKey ? 0.002 : 0.02);
       moveStart(shown.state.x + by * way[0], shown.state.y + by * way[1]);

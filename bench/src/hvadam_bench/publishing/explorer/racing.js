@@ -40,12 +40,19 @@ const Racing = (() => {
       found.hidden = { events: new Array(size).fill("") };
       for (const one of names) found.hidden[one] = column();
     }
-    found.diverged = run(problem, Optimizers.table[name], lr, start, noise, (n, theta, state, loss) => {
-      found.x[n] = theta[0];
-      found.y[n] = theta[1];
-      found.loss[n] = loss;
-      if (found.hidden) keep(found.hidden, n, state);
-    });
+    found.diverged = run(
+      problem,
+      Optimizers.table[name],
+      lr,
+      start,
+      noise,
+      (n, theta, state, loss) => {
+        found.x[n] = theta[0];
+        found.y[n] = theta[1];
+        found.loss[n] = loss;
+        if (found.hidden) keep(found.hidden, n, state);
+      },
+    );
     return found;
   }
 
@@ -61,9 +68,16 @@ const Racing = (() => {
     const steps = noise.length / 2;
     const from = Math.ceil(0.9 * steps);
     let sum = 0;
-    const diverged = run(problem, Optimizers.table[name], lr, start, noise, (n, _theta, _state, loss) => {
-      if (n >= from) sum += loss;
-    });
+    const diverged = run(
+      problem,
+      Optimizers.table[name],
+      lr,
+      start,
+      noise,
+      (n, _theta, _state, loss) => {
+        if (n >= from) sum += loss;
+      },
+    );
     return diverged === Infinity ? sum / (steps - from + 1) : Infinity;
   }
 

@@ -25,7 +25,16 @@ const Scenes = (() => {
     const rates = Object.fromEntries(names.map((name) => [name, Optimizers.table[name].lr]));
     const plain = { f, angle, k: condition || 40, noise: 0, seed: 1, steps: 300, t: 0 };
     const [x, y] = start;
-    return { ...plain, x, y, on: ["adam", "hvadam"], best: false, rates, speed: "fast", ...changes };
+    return {
+      ...plain,
+      x,
+      y,
+      on: ["adam", "hvadam"],
+      best: false,
+      rates,
+      speed: "fast",
+      ...changes,
+    };
   }
 
   const scenes = [
