@@ -148,7 +148,8 @@ def test_no_step_exceeds_its_evaluations(spec: OptimizerSpec, limit: int) -> Non
         before = found.place()
         assert 1 <= found.step(limit) <= limit
         losses.append(objective(found.params).item())
-        assert (found.place() == before).all() == (limit == 1)
+        arrived = np.linalg.norm(found.evaluated[-1][2]) < 1e-7  # and rounding stops it
+        assert arrived or (found.place() == before).all() == (limit == 1)
     assert losses == sorted(losses, reverse=True), "a search that is cut short never climbs"
 
 

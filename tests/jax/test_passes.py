@@ -11,8 +11,9 @@ from jax_twin import Twin
 from judge import judged_step
 from torch import Tensor
 
-# Low-bit and late state are torch's; groups are Optax's labels; a rate in a tensor is a number.
-ELSEWHERE = ("group scope", "tensor lr")
+# Low-bit and late state and gains of one's own are torch's, groups Optax's labels; a rate in a
+# tensor is a number.
+ELSEWHERE = ("custom gain", "group scope", "tensor lr")
 OPTIONS = {
     name: options
     for name, options in VARIANTS.items()

@@ -70,7 +70,8 @@ class Hyperparams:
         one_of("restart_rule", self.restart_rule, get_args(RestartRule))
         one_of("hidden_step", self.hidden_step, get_args(HiddenStep))
         one_of("state_dtype", self.state_dtype, get_args(StateDtype))
-        check_gain(self.hidden_gain)
+        if not callable(self.hidden_gain):
+            one_of("hidden_gain", self.hidden_gain, tuple(GAINS), "or a callable")
         if self.bounds is not None:
             low, high = (_number("bounds", x) for x in _pair("bounds", self.bounds))
             if not low < high:
@@ -125,12 +126,6 @@ def one_of(name: str, value: Any, choices: tuple[str, ...], besides: str = "") -
         raise ValueError(
             f"HVAdam: {name} must be one of {listed}{' ' * bool(besides)}{besides}, got {value!r}."
         )
-
-
-def check_gain(gain: Any) -> None:
-    """Refuse a gain that is neither a known name nor a callable."""
-    if not callable(gain):
-        one_of("hidden_gain", gain, tuple(GAINS), "or a callable")
 
 
 def check_eps(eps: Any) -> None:

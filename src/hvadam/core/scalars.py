@@ -2,7 +2,7 @@
 
 One hidden vector v has a handful of scalars. Every decision about it (start, update, hold,
 restart), the gain functions and the numerical guards live here and nowhere else, written once for
-any array namespace ``xp`` (NumPy, torch, jax.numpy, :class:`Floats`) without branches on values, so
+any array namespace ``xp`` (NumPy, torch, jax.numpy, `Floats`) without branches on values, so
 that a device never waits for the host.
 
 Legend:
@@ -91,7 +91,7 @@ def advance(xp: Any, scalars: Any, dots: Any, **options: Any) -> tuple[Any, Any,
         xp: The array namespace of the arrays.
         scalars: (..., len(FIELDS)) float64, one row per scope.
         dots: (..., 4) float64: ‖v-m̂‖², <v-m̂,v>, ‖m̂‖², ‖v‖² of each scope.
-        options: Those of :func:`decide`.
+        options: Those of `decide`.
 
     Returns:
         (mix, gain, next scalars), the first two of shape (...).
@@ -135,7 +135,7 @@ def decide(
         restart_rule: "paper" moves v on the step that triggers a restart, "authors" keeps it.
         rounding: Machine epsilon of the dtype that v and m are kept in, one or one per scope.
         active: Whether the scope saw any gradient.
-        foot: ‖foot‖² as measured on a v moved by :func:`first_mix`, where the dots are kept in too
+        foot: ‖foot‖² as measured on a v moved by `first_mix`, where the dots are kept in too
             few digits to tell it from them.
     """
     t, t2, delta, cosine, _, _, restarts, holds, m_norm, v_norm = scalars
@@ -177,13 +177,13 @@ def first_mix(
 ) -> Any:
     """Return the mix that moves v to the foot, before it is known whether v restarts.
 
-    Who measures the foot moves v by this, and gives :func:`decide` its squared norm. The mix that
+    Who measures the foot moves v by this, and gives `decide` its squared norm. The mix that
     ``decide`` returns differs where ``restart_rule="authors"`` keeps v.
 
     Args:
         xp: The array namespace.
         scalars: One value per scope for each of FIELDS.
-        dots: As :func:`decide` takes them.
+        dots: As `decide` takes them.
         rounding: Machine epsilon of the dtype that v and m are kept in, one or one per scope.
         active: Whether the scope saw any gradient.
     """

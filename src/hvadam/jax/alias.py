@@ -9,7 +9,6 @@ from typing import Any
 import optax
 
 from hvadam.core.hyperparams import HiddenGain, Preconditioner, RestartRule
-from hvadam.core.scalars import Gain
 from hvadam.jax.options import Scope, check_rate
 from hvadam.jax.transform import scale_by_hvadam
 
@@ -24,7 +23,7 @@ def hvadam(
     mask: Any | Callable[[optax.Params], Any] | None = None,
     *,
     hidden_scale: float = 1.0,
-    hidden_gain: HiddenGain | Gain = "exponential",
+    hidden_gain: HiddenGain = "exponential",
     restart_threshold: float = 0.1,
     preconditioner: Preconditioner = "hidden",
     scope: Scope = "global",
@@ -34,7 +33,7 @@ def hvadam(
     """Return HVAdam: Adam with a hidden vector, the trend that all parameters share.
 
     The update is ``-learning_rate (m_hat / (sqrt(s_hat) + eps) + c b v + weight_decay params)``,
-    as :func:`scale_by_hvadam` explains it, so a schedule moves all of its parts.
+    as `scale_by_hvadam` explains it, so a schedule moves all of its parts.
 
     Args:
         learning_rate: A number or a schedule.
@@ -44,8 +43,8 @@ def hvadam(
         gamma: Bounds the ratio of (g - v)² to (g - m)² by 1/gamma.
         weight_decay: Decoupled decay, as in ``optax.adamw``; above 0 ``update`` needs ``params``.
         mask: A tree of booleans, or a function of the parameters that gives one: what decays.
-        hidden_scale: See :func:`scale_by_hvadam`, as all that follow.
-        hidden_gain: "exponential", "linear" or a callable.
+        hidden_scale: See `scale_by_hvadam`, as all that follow.
+        hidden_gain: "exponential" or "linear".
         restart_threshold: In [0, 1).
         preconditioner: "hidden" or "adam".
         scope: "global" or "tensor".

@@ -12,7 +12,6 @@ from jax import Array
 
 from hvadam.core import scalars as policy
 from hvadam.core.hyperparams import HiddenGain, Preconditioner, RestartRule
-from hvadam.core.scalars import Gain
 from hvadam.jax import options, passes, sharding
 from hvadam.jax.options import Options, Scope
 
@@ -51,7 +50,7 @@ def scale_by_hvadam(
     gamma: float = 0.5,
     *,
     hidden_scale: float = 1.0,
-    hidden_gain: HiddenGain | Gain = "exponential",
+    hidden_gain: HiddenGain = "exponential",
     restart_threshold: float = 0.1,
     preconditioner: Preconditioner = "hidden",
     scope: Scope = "global",
@@ -60,7 +59,7 @@ def scale_by_hvadam(
 ) -> optax.GradientTransformationExtraArgs:
     r"""Return the transformation of gradients into HVAdam's direction, without learning rate.
 
-    It emits :math:`\hat m / (\sqrt{\hat s} + \epsilon) + c\, b(\delta)\, v`. One hidden vector
+    It emits $\hat m / (\sqrt{\hat s} + \epsilon) + c\, b(\delta)\, v$. One hidden vector
     v spans all leaves that the transformation sees: what ``optax.masked`` leaves out stays out of
     it, and under ``optax.partition`` every label has its own.
 
@@ -70,8 +69,7 @@ def scale_by_hvadam(
         eps: Added to s at every step, and to its root.
         gamma: Bounds the ratio of (g - v)² to (g - m)² by 1/gamma.
         hidden_scale: c, multiplies the step along v; 0 switches it off.
-        hidden_gain: b: "exponential" (10**(6δ - 3)), "linear" (δ/0.9*10) or a callable that maps
-            an array of δ to an array of the same shape.
+        hidden_gain: b: "exponential" (``10**(6δ - 3)``) or "linear" (``δ/0.9*10``).
         restart_threshold: In [0, 1). 0 never restarts.
         preconditioner: "hidden", or "adam" for the second moment of g (ablation).
         scope: What one hidden vector spans: "global" all leaves, "tensor" one leaf.

@@ -94,7 +94,7 @@ def benchmark(
     Args:
         shapes: On which all are timed.
         plan: How much.
-        threads: How many cores JAX was given, see :func:`limit_threads`.
+        threads: How many cores JAX was given, see `limit_threads`.
         clock: Seconds, from anywhere.
         on_progress: Told between timed groups only.
     """
