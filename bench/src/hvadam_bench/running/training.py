@@ -34,7 +34,7 @@ KINDS: dict[Any, str] = {
     list | tuple: "a list",
 }
 # What a point of the curve keeps of HVAdam's diagnostics.
-WATCHED = ("hidden_gain", "alignment", "restarts")
+WATCHED = ("hidden_gain", "hidden_share", "alignment", "restarts")
 
 
 class DivergedError(Exception):
