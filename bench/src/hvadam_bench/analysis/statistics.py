@@ -13,11 +13,10 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from hvadam_bench.analysis import sign_flips
 from hvadam_bench.running.records import MEASURED, Record
 
 RESAMPLES = 2000
-# Up to so many pairs every pattern of signs is tried; beyond, as many as RESAMPLES by chance.
-EXACT_PAIRS = 10
 # Fewer pairs than this span no interval worth the name: of one, it is a point.
 FEWEST_PAIRS = 3
 # Beyond this chance of agreeing signs, a verdict is a hint: five pairs reach 0.0625, four do not.
@@ -205,10 +204,17 @@ def compare(
         comparisons: How many are made side by side. Each is held to the level that keeps the chance
             of any false verdict where it was for one (Bonferroni); 1 for no correction.
     """
+    pairs = paired(contender, reference, metric)
+    return compare_pairs(pairs, metric, level=level, comparisons=comparisons)
+
+
+def paired(
+    contender: Iterable[Record], reference: Iterable[Record], metric: Metric
+) -> list[tuple[float, float]]:
+    """Return where both ended on the seeds that both have, the contender first."""
     ours = {record.config.seed: final(record, metric) for record in contender}
     theirs = {record.config.seed: final(record, metric) for record in reference}
-    pairs = [(ours[seed], theirs[seed]) for seed in sorted(ours.keys() & theirs.keys())]
-    return compare_pairs(pairs, metric, level=level, comparisons=comparisons)
+    return [(ours[seed], theirs[seed]) for seed in sorted(ours.keys() & theirs.keys())]
 
 
 def compare_pairs(
@@ -226,29 +232,10 @@ def compare_pairs(
         verdict: Verdict = "tie"
     else:
         verdict = "better" if metric.improves(middle, 0) else "worse"
-    return Comparison(len(pairs), middle, interval, sign_flip(differences), verdict, comparisons)
-
-
-def sign_flip(differences: Sequence[float], seed: int = 0) -> float:
-    """Return how often random signs give a mean as far from 0: a paired test, exact if few.
-
-    Example:
-        >>> sign_flip([1.0, 2.0, 3.0])  # all of one sign: 2 of the 8 patterns
-        0.25
-    """
     # Beyond all bounds is far, but sums must stay numbers.
-    finite = [abs(d) for d in differences if math.isfinite(d)]
-    far = 2 * sum(finite) + 1
-    sizes = [min(max(d, -far), far) for d in differences]
-    if len(sizes) <= EXACT_PAIRS:
-        patterns = list(itertools.product((1, -1), repeat=len(sizes)))
-    else:
-        rng = random.Random(seed)
-        patterns = [rng.choices((1, -1), k=len(sizes)) for _ in range(RESAMPLES)]
-        patterns.append([1] * len(sizes))  # what was seen is one of the possibilities
-    seen = abs(math.fsum(sizes)) * (1 - 1e-12)
-    flipped = (abs(math.fsum(map(_product, signs, sizes))) for signs in patterns)
-    return sum(total >= seen for total in flipped) / len(patterns)
+    far = 2 * sum(abs(one) for one in differences if math.isfinite(one)) + 1
+    p = sign_flips.p_value([min(max(one, -far), far) for one in differences])
+    return Comparison(len(pairs), middle, interval, p, verdict, comparisons)
 
 
 def target(reference: Iterable[Record], metric: Metric) -> float:
@@ -385,7 +372,3 @@ def _between(low: float, high: float, weight: float) -> float:
     if math.isinf(low) or math.isinf(high):
         return low if math.isinf(low) else high  # nothing lies between a number and infinity
     return (1 - weight) * low + weight * high
-
-
-def _product(a: float, b: float) -> float:
-    return a * b

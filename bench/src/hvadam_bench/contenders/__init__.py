@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
     from torch.optim import Optimizer
 
-__all__ = ["ABLATION", "OURS", "REFERENCE", "TRIAL", "OptimizerSpec", "create", "decay_groups"]
-__all__ += ["get", "label", "names", "rank"]
+__all__ = ["ABLATION", "ADAM_FAMILY", "OURS", "REFERENCE", "TRIAL", "OptimizerSpec", "create"]
+__all__ += ["decay_groups", "get", "label", "names", "rank"]
 
 OURS, REFERENCE = "hvadam", "adam"
 # HVAdam as it grows from Adam: the paper's ablation, whose last step is HVAdam itself.
 ABLATION = ("hvadam0", "hvadam1", "hvadam2")
+# Adam and those that change its averages or its decay, not its kind of step.
+ADAM_FAMILY = ("adam", "adamw", "nadam", "radam", "yogi", "adabound", "adabelief")
 # Candidates for another step along the hidden vector: many contenders under one name.
 TRIAL = "hvadam_trial"
 
