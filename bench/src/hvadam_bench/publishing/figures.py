@@ -74,6 +74,14 @@ def encode(figure: Figure) -> bytes:
     return made.getvalue()
 
 
+def encode_svg(figure: Figure) -> bytes:
+    """Return a figure as an SVG without a date: the same drawing, same bytes."""
+    drawn = BytesIO()
+    with rc_context({"svg.hashsalt": "hvadam"}):
+        figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
+    return drawn.getvalue()
+
+
 def save(figure: Figure, path: Path) -> Path:
     """Write a figure as a PNG."""
     write_atomically(path, encode(figure))
