@@ -347,7 +347,9 @@ def test_custom_gain_is_checked_and_used() -> None:
     p = parameter(5)
     with pytest.raises(TypeError, match="same shape"):
         HVAdam([p], hidden_gain=lambda delta: 1.0)
-    optimizer = HVAdam([p], hidden_gain=lambda delta: 7.0 * delta)
+    with pytest.warns(FutureWarning, match="will be refused from the next release") as told:
+        optimizer = HVAdam([p], hidden_gain=lambda delta: 7.0 * delta)
+    assert told[0].filename == __file__
     run(optimizer, gradients(5, 5))
     found = optimizer.diagnostics()["global"]
     assert found["hidden_gain"] == pytest.approx(7.0 * found["alignment_ema"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
@@ -84,6 +85,18 @@ def check_options(options: dict[str, Any]) -> None:
                 "HVAdam: a callable hidden_gain must map a tensor of alignments to a tensor of "
                 f"the same shape, got {values!r}."
             )
+
+
+def warn_of_retired(options: dict[str, Any]) -> None:
+    """Warn of what the next release refuses, with the reason and what to write instead."""
+    if callable(options["hidden_gain"]):
+        warnings.warn(
+            "HVAdam: a callable hidden_gain will be refused from the next release on: no gain but "
+            "the paper's has been ahead anywhere, and it costs a copy of m and s at every step. "
+            'Write "exponential" or "linear", with hidden_scale for more or less of it.',
+            FutureWarning,
+            stacklevel=3,
+        )
 
 
 def refuse_unexpected(names: Iterable[str]) -> None:

@@ -69,9 +69,9 @@ class HVAdam(Optimizer):
         weight_decay_mode: "decoupled" multiplies parameters by 1 - lr*weight_decay, as AdamW;
             "coupled" adds weight_decay*parameter to the gradient, as Adam.
         hidden_scale: Multiplies lr in the step along v; 0 switches that step off.
-        hidden_gain: "exponential" (10**(6δ - 3)), "linear" (δ/0.9*10) or a callable that maps a
-            float64 tensor of δ to a tensor of the same shape. If that raises, the step is undone,
-            for which m and s are copied meanwhile.
+        hidden_gain: "exponential" (10**(6δ - 3)) or "linear" (δ/0.9*10). A callable that maps a
+            float64 tensor of δ to a tensor of the same shape is deprecated; if it raises, the step
+            is undone, for which m and s are copied meanwhile.
         restart_threshold: In [0, 1). 0 never restarts.
         preconditioner: "hidden", or "adam" for the second moment of g (ablation).
         scope: What one hidden vector spans: "global" all parameters, "group" a param group (the
@@ -184,6 +184,7 @@ class HVAdam(Optimizer):
             "kernel": kernel,
         }
         groups.check_options(defaults)
+        groups.warn_of_retired(defaults)
         sharding.check_shard_group(shard_group)
         self._shard_group = ProcessGroupReference(shard_group)
         super().__init__(params, defaults)

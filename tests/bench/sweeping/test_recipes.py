@@ -25,7 +25,8 @@ def test_every_run_of_a_recipe_can_start(name: str) -> None:
         assert study.scale in tasks.get(study.task).scales
         for arm in study.arms():
             options = arm.trials[-1].options
-            check(arm.judging(options)[0])
+            for config in (*arm.tuning(arm.trials)[-1:], arm.judging(options)[0]):
+                check(config)
             assert set(options) <= set(contenders.get(arm.entry.contender).defaults)
 
 

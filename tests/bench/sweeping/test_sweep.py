@@ -13,12 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_engines import Inline, Instant, peak
+from made_records import made_record
 
-from hvadam_bench import contenders
+from hvadam_bench import contenders, tasks
 from hvadam_bench.analysis.grouping import ContenderRuns, group
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Record, Store
+from hvadam_bench.sweeping.costs import Costs
 from hvadam_bench.sweeping.engines import Outcome
+from hvadam_bench.sweeping.recipes._spec import Recipe
 from hvadam_bench.sweeping.search import (
     EXTENSIONS,
     Arm,
@@ -68,6 +71,20 @@ def test_another_option_to_search_costs_everyone_as_many_trials() -> None:
     # Who is left out of a run changes nothing for the others.
     alone = narrowed([Study("digits_mlp", entries, trials=5)], contenders=["adam"])[0].arms()
     assert [arm.trials for arm in alone] == [adam.trials]
+
+
+def test_a_rate_can_be_anothers(store: Store) -> None:
+    entries = [Entry("adam"), Entry("nadam", rate_of="adam"), Entry("sgd", rates=[0.5])]
+    study = Study("digits_mlp", entries, trials=3, seeds=2)
+    sweep, engine = run(study, store, peak(1e-3))
+    assert runs_of(sweep, "adam").options["lr"] == 1e-3
+    assert runs_of(sweep, "nadam").options["lr"] == 1e-3
+    assert runs_of(sweep, "sgd").options["lr"] == 0.5
+    for name in ("nadam", "sgd"):  # nobody else tunes
+        assert sorted(j.config.seed for j in engine.jobs if j.config.contender == name) == [0, 1]
+    # Who is asked for alone brings who tunes for it.
+    [narrow] = narrowed([study], contenders=["nadam"])
+    assert [arm.entry.contender for arm in narrow.arms()] == ["adam", "nadam"]
 
 
 @given(st.sampled_from([1e-3, 3e-3, 2e-4, 30.0, 0.1]), st.integers(-9, 9), st.integers(1, 5))
@@ -309,3 +326,74 @@ def test_the_report_groups_a_sweeps_records_as_the_sweep_does(store: Store) -> N
         for kind in ("judged", "tuning", "rest"):
             keys = [sorted(run.config.key for run in getattr(one, kind)) for one in (ours, theirs)]
             assert keys[0] == keys[1], kind
+
+
+def test_tuning_at_half_length_chooses_for_runs_of_full_length(store: Store) -> None:
+    half, full = {"epochs": 2}, {"epochs": 4, "batch_size": 16}
+    study = Study(
+        *("digits_mlp", [Entry("adam"), Entry("sgd")], "smoke"),
+        **{"settings": full, "tuning_settings": half, "trials": 3, "seeds": 2},
+    )
+    sweep, engine = Sweep([study], store, "halved"), Instant(store, peak(3e-3))
+    sweep.run(engine)
+    assert {job.config.settings["epochs"] for job in engine.jobs if job.role == "tuning"} == {2}
+    assert {job.config.settings["epochs"] for job in engine.jobs if job.role == "judged"} == {4}
+    assert {job.config.settings["batch_size"] for job in engine.jobs} == {16}
+    [reading] = sweep.results()
+    assert reading.finished
+    assert reading.results is not None
+    assert reading.results.settings == full
+    # A report has no plan, only records: it finds the same.
+    for results in (reading.results, *group(store)):
+        adam = results.contenders["adam"]
+        assert results.settings == full
+        assert adam.options == {"lr": 3e-3}
+        assert adam.tuned
+        assert {run.config.seed for run in adam.judged} == {0, 1}
+        assert len(adam.tuning) >= 3
+    _, idle = run(study, store, peak(3e-3))
+    assert idle.jobs == []
+
+
+def test_before_anything_is_judged_results_have_the_settings_to_be_judged(store: Store) -> None:
+    study = Study(
+        *("digits_mlp", [Entry("adam")], "smoke"),
+        **{"settings": {"epochs": 4}, "tuning_settings": {"epochs": 2}, "trials": 3, "seeds": 1},
+    )
+    [arm] = study.arms()
+    store.put(replace(peak(1e-3)(arm.tuning(arm.trials)[0]), role="tuning"))
+    [reading] = Sweep([study], store).results()
+    assert reading.unfinished == ["adam"]
+    assert reading.results is not None
+    assert reading.results.settings == {"epochs": 4}
+
+
+def test_half_length_takes_half_the_time(store: Store) -> None:
+    study = Study("digits_mlp", [Entry("adam")], "smoke", trials=3, seeds=1)
+    epochs = tasks.get("digits_mlp").scales["smoke"]["epochs"]
+    halved = replace(study, settings={"epochs": 2 * epochs}, tuning_settings={"epochs": epochs})
+    one, other = (Sweep([s], store).progress(1).seconds_left for s in (study, halved))
+    assert other == pytest.approx(one * (3 + 2) / (3 + 1))
+    plain, halves = (Recipe("made", "", [s]).seconds(Costs()) for s in (study, halved))
+    assert (plain, halves) == pytest.approx((one, other))
+
+
+def test_a_study_may_ask_for_the_middle_of_the_plateau(store: Store) -> None:
+    """The best rate is 1e-2, but 3e-3 and 1e-3 are hardly worse."""
+
+    def end(config: RunConfig) -> Record:
+        lr = config.options["lr"]
+        value = {1e-3: 0.790, 3e-3: 0.795, 1e-2: 0.8}.get(lr, 0.5)
+        return made_record(value, config=config)
+
+    study = Study("digits_mlp", [Entry("adam")], seeds=1)
+    best, _ = run(study, store, end)
+    assert runs_of(best, "adam").options == {"lr": 1e-2}
+    middle, engine = run(replace(study, choice="plateau", split_error=0.02), store, end)
+    assert runs_of(middle, "adam").options == {"lr": 3e-3}
+    assert [job.config.options for job in engine.jobs] == [{"lr": 3e-3}]  # nothing tuned anew
+    [reading] = Sweep(
+        [replace(study, choice="plateau", split_error=0.02, first_seed=50)], store
+    ).results()
+    assert reading.results is not None
+    assert reading.results.contenders["adam"].options == {"lr": 3e-3}  # before it is judged

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -20,6 +20,9 @@ from hvadam_bench.analysis import statistics
 from hvadam_bench.contenders import ABLATION, OURS, REFERENCE, rank
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import FINAL, Record, Status
+
+# Task, scale, protocol and settings of records that belong together.
+_Key = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
@@ -131,8 +134,12 @@ class TaskResults:
 
 
 def group(records: Iterable[Record]) -> list[TaskResults]:
-    """Return the results of each task among records, by scale from the largest, then by task."""
-    groups: dict[tuple[str, ...], list[Record]] = {}
+    """Return the results of each task among records, by scale from the largest, then by task.
+
+    Tuning runs with settings of their own, such as half the steps, go with the judged runs of the
+    same study.
+    """
+    groups: dict[_Key, list[Record]] = {}
     for record in records:
         config = record.config
         key = (config.task, config.scale, config.protocol, statistics.options_key(config.settings))
@@ -145,7 +152,32 @@ def group(records: Iterable[Record]) -> list[TaskResults]:
         settings = statistics.options_key(results.settings)
         return (place, results.scale, results.task, results.protocol, settings)
 
-    return sorted(map(_task_results, groups.values()), key=order)
+    return sorted(map(task_results, _with_tuning(groups).values()), key=order)
+
+
+def task_results(
+    records: Sequence[Record], settings: Mapping[str, Any] | None = None
+) -> TaskResults:
+    """Return the results of one task from its records.
+
+    Args:
+        records: Of one task, at one scale and under one protocol.
+        settings: Of the runs that judge, where tuning may have others; all have the same if None.
+    """
+    first = records[0]
+    config, metric = first.config, statistics.Metric.of(first)
+    by_name: dict[str, list[Record]] = {}
+    for record in records:
+        by_name.setdefault(record.config.entrant, []).append(record)
+    return TaskResults(
+        config.task,
+        config.scale,
+        config.protocol,
+        config.settings if settings is None else settings,
+        next((record.title for record in records if record.title), config.task),
+        metric,
+        {name: _contender_runs(name, by_name[name], metric) for name in sorted(by_name, key=rank)},
+    )
 
 
 def command(config: RunConfig) -> str:
@@ -191,22 +223,23 @@ def describe_options(options: Mapping[str, Any]) -> str:
     return ", ".join(lr + others) or "defaults"
 
 
-def _task_results(records: list[Record]) -> TaskResults:
-    """Return the results of a task from its records."""
-    first = records[0]
-    config, metric = first.config, statistics.Metric.of(first)
-    by_name: dict[str, list[Record]] = {}
-    for record in records:
-        by_name.setdefault(record.config.entrant, []).append(record)
-    return TaskResults(
-        config.task,
-        config.scale,
-        config.protocol,
-        config.settings,
-        next((record.title for record in records if record.title), config.task),
-        metric,
-        {name: _contender_runs(name, by_name[name], metric) for name in sorted(by_name, key=rank)},
-    )
+def _with_tuning(groups: Mapping[_Key, list[Record]]) -> dict[_Key, list[Record]]:
+    """Return groups in which tuning apart stands with what it chose for, after what is judged."""
+    found = {key: list(records) for key, records in groups.items()}
+    for key, records in groups.items():
+        if any(record.role != "tuning" for record in records):
+            continue
+        studies = {record.study for record in records} - {""}
+        homes = [
+            other
+            for other, own in groups.items()
+            if other[:3] == key[:3]
+            and all(record.role != "tuning" for record in own)
+            and any(record.study in studies for record in own)
+        ]
+        if len(homes) == 1:
+            found[homes[0]] += found.pop(key)
+    return found
 
 
 def _contender_runs(name: str, runs: list[Record], metric: statistics.Metric) -> ContenderRuns:

@@ -25,6 +25,7 @@ COMMANDS = {
     "findings": comparisons.findings,
     "variants": comparisons.variants,
     "step-rule": comparisons.step_rule,
+    "high-rates": comparisons.high_rates,
     "report": comparisons.report,
     "open": comparisons.open_report,
 }

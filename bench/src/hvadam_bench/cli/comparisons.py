@@ -207,6 +207,32 @@ def step_rule(
         raise typer.Exit(FAILED)
 
 
+def high_rates(
+    store: Work = Path("runs/studies"),
+    results: Results = Path("results"),
+    docs: Annotated[Path, typer.Option(metavar="DIR", help="Where the page goes.")] = Path("docs"),
+    workers: Workers = None,
+) -> None:
+    """Compare preconditioners at learning rates above the best, in minutes; resumes."""
+    from hvadam_bench.publishing import high_rates as page
+    from hvadam_bench.publishing.sweeps import gather_and_show
+    from hvadam_bench.studies import high_rates as study
+
+    for folder, option in ((store, "'--store'"), (results, "'--results'"), (docs, "'--docs'")):
+        make_directory(folder, option)
+    records = study.store_of(store, results)
+    try:
+        with keeping(f"what is recorded in {store}, and checkpoints of what was under way"):
+            finished = gather_and_show(study.plan(records), workers, Console())
+        written = page.write(study.measure(records), results, docs)
+    except ValueError as error:
+        raise typer.Exit(fail(str(error))) from error
+    for path in written:
+        typer.echo(f"wrote {path}")
+    if not finished:
+        raise typer.Exit(FAILED)
+
+
 def report(
     store: Annotated[
         Path, typer.Option(metavar="DIR", help="Where the records are, packed or not.")

@@ -23,7 +23,7 @@ GPU_HOURS = {
     **{"iwslt14_transformer": 1.0, "diffusion": 82.0},
 }
 # The settings that a run's time is in proportion to.
-AMOUNTS = ("epochs", "iterations", "train_images", "train_pairs", "tokens")
+AMOUNTS = ("epochs", "iterations", "steps", "train_images", "train_pairs", "tokens")
 
 
 class Costs:

@@ -3,9 +3,10 @@
 A study is one task and those who compete on it. Each entry gets the same number of trials: learning
 rates spread around its own default, in steps of about 3. Where a study searches another option of
 one contender as well, the others get as many trials on a finer grid of learning rates. The best end
-on the validation split wins, by the median over tuning seeds. A best rate at the edge of those
-tried is no best rate yet, so the grid grows by one trial there, for whoever it is, up to
-`EXTENSIONS` times. Then the winner runs with fresh seeds, and only those runs are reported.
+on the validation split wins, by the median over tuning seeds, or the middle of those that tie with
+it. A best rate at the edge of those tried is no best rate yet, so the grid grows by one trial
+there, for whoever it is, up to `EXTENSIONS` times. Then the winner runs with fresh seeds, and only
+those runs are reported. Tuning may train for less than what it chooses for, the same for all.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 from hvadam_bench import contenders
 from hvadam_bench.analysis import statistics
+from hvadam_bench.analysis.choice import plateau_options
 from hvadam_bench.running.config import RunConfig, entrant
 from hvadam_bench.running.records import Record, Role
 from hvadam_bench.sweeping.ledger import Ledger
@@ -38,8 +40,10 @@ class Entry:
         contender: One of `hvadam_bench.contenders.names()`.
         options: Kept fixed; of "lr", where the search for it begins.
         axes: Other options to search, with their values.
-        rates: The learning rates to try, where a study repeats a published search.
+        rates: The learning rates to try and no others, where a search is a published one; with one
+            of them nobody tunes.
         variant: A word for the options, where the contender has other entries in the study.
+        rate_of: The entrant of the study whose tuned learning rate it takes, instead of tuning.
     """
 
     contender: str
@@ -47,6 +51,7 @@ class Entry:
     axes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     rates: Sequence[float] = ()
     variant: str = ""
+    rate_of: str = ""
 
     @property
     def entrant(self) -> str:
@@ -62,10 +67,14 @@ class Study:
         task: One of `hvadam_bench.tasks.names()`.
         entries: Who competes.
         scale, protocol, settings: As in `RunConfig`.
+        tuning_settings: What tuning runs have instead of some of these, such as half the steps.
         budget: "equal" for as many trials each; "published" to repeat what a paper did, where one
             entry may search and another take its options from the literature.
         trials: Learning rates for the entry with the most axes. With 1 nobody tunes.
         tuning_seeds: Runs of each trial.
+        choice: "best" for the trial that ended best; "plateau" for the middle of the rates that tie
+            with it, as `plateau_options` tells them.
+        split_error: Of the metric on the validation split, which "plateau" counts in.
         seeds: Runs of each winner.
         first_seed: Of these; another where a study judges anew what an earlier one has judged.
         pruner: What stops hopeless trials early, the same for all; never a winner's runs.
@@ -78,9 +87,12 @@ class Study:
     scale: str = "laptop"
     protocol: str = "standard"
     settings: Mapping[str, Any] = field(default_factory=dict)
+    tuning_settings: Mapping[str, Any] = field(default_factory=dict)
     budget: Literal["equal", "published"] = "equal"
     trials: int = 7
     tuning_seeds: int = 1
+    choice: Literal["best", "plateau"] = "best"
+    split_error: float = 0.0
     seeds: int = 5
     first_seed: int = 0
     pruner: PrunerName = "none"
@@ -88,13 +100,15 @@ class Study:
     only: Sequence[str] | None = None
 
     def arms(self) -> list[Arm]:
-        """Return the entries to run, with their trials."""
+        """Return the entries to run, with their trials; who tunes for them is one of them."""
         sizes = [math.prod(map(len, entry.axes.values())) for entry in self.entries]
-        return [
-            Arm(self, entry, max(sizes))
-            for entry in self.entries
-            if self.only is None or entry.contender in self.only
-        ]
+        own = {one.entrant: Arm(self, one, max(sizes)) for one in self.entries if not one.rate_of}
+        for one in self.entries:
+            if one.rate_of:
+                own[one.entrant] = Arm(self, one, max(sizes), own[one.rate_of])
+        chosen = [one for one in self.entries if self.only is None or one.contender in self.only]
+        wanted = {name for one in chosen for name in (one.entrant, one.rate_of)}
+        return [own[one.entrant] for one in self.entries if one.entrant in wanted]
 
 
 class Trial(NamedTuple):
@@ -131,39 +145,51 @@ class Arm:
     It remembers nothing, so a sweep that was killed goes on by asking again.
     """
 
-    def __init__(self, study: Study, entry: Entry, most: int) -> None:
-        """Set the trials; `most` is how many combinations the study's largest axes have."""
+    def __init__(self, study: Study, entry: Entry, most: int, tuner: Arm | None = None) -> None:
+        """Set the trials.
+
+        Args:
+            study: The study.
+            entry: Who competes.
+            most: How many combinations the study's largest axes have.
+            tuner: Whose learning rate it takes; None to tune.
+        """
         self.study = study
         self.entry = entry
+        self.tuner = tuner
         combinations = math.prod(map(len, entry.axes.values()))
         self.fineness = max(1, round(most / combinations))
         self._first = first_rate(entry)
-        self.trials = self._published() if study.budget == "published" else self._equal(most)
+        self.trials = self._trials(most)
 
     def needed(self, known: Ledger) -> list[Planned]:
         """Return what to run next; empty when all is over. What follows from it may be more."""
         tuned = self.tuned(known)
         if tuned.best is None:
-            planned = [Planned(config, "tuning") for config in self._tuning(tuned.trials)]
+            planned = [Planned(config, "tuning") for config in self.tuning(tuned.trials)]
         else:
             planned = [Planned(config, "judged") for config in self.judging(tuned.best)]
         return [one for one in planned if known.get(one.config) is None]
 
     def tuned(self, known: Ledger) -> Tuned:
         """Return how far the choice of options has come."""
+        if self.tuner is not None:
+            theirs = self.tuner.tuned(known).best
+            own = None if theirs is None else {**self.entry.options, "lr": theirs["lr"]}
+            return Tuned([], [], own)
         trials = list(self.trials)
         if len(trials) == 1:
             return Tuned(trials, [], trials[0].options)
         while True:
-            configs = self._tuning(trials)
+            configs = self.tuning(trials)
             runs = [run for run in map(known.get, configs) if run is not None]
             if len(runs) < len(configs):
                 return Tuned(trials, runs, None)
             best = statistics.best_options(runs, statistics.Metric.of(runs[0]))
             grown = len(trials) - len(self.trials) == EXTENSIONS
-            beyond = None if self.study.budget == "published" else self._beyond(trials, best)
+            beyond = None if self._is_named else self._beyond(trials, best)
             if beyond is None or grown:
-                return Tuned(trials, runs, best)
+                return Tuned(trials, runs, self._chosen(runs))
             trials.append(beyond)
 
     def rivals(self, config: RunConfig, known: Ledger) -> list[Record]:
@@ -171,15 +197,30 @@ class Arm:
         runs = self.tuned(known).runs
         return [run for run in runs if run.config.seed == config.seed]
 
+    def tuning(self, trials: Sequence[Trial]) -> list[RunConfig]:
+        """Return the runs that choose among trials; none where there is but one."""
+        if len(trials) == 1:
+            return []
+        seeds = range(TUNING_SEED, TUNING_SEED + self.study.tuning_seeds)
+        settings = {**self.study.settings, **self.study.tuning_settings}
+        return [self._config(one.options, seed, settings) for one in trials for seed in seeds]
+
     def judging(self, options: Mapping[str, Any]) -> list[RunConfig]:
         """Return the runs that judge a choice of options."""
         first = self.study.first_seed
-        return [self._config(options, seed) for seed in range(first, first + self.study.seeds)]
+        seeds = range(first, first + self.study.seeds)
+        return [self._config(options, seed, self.study.settings) for seed in seeds]
 
     @property
     def runs(self) -> int:
         """Return how many runs there are to the end, if the grid does not grow."""
-        return len(self._tuning(self.trials)) + self.study.seeds
+        return len(self.tuning(self.trials)) + self.study.seeds
+
+    def _chosen(self, runs: Sequence[Record]) -> dict[str, Any]:
+        metric = statistics.Metric.of(runs[0])
+        if self.study.choice == "plateau":
+            return plateau_options(runs, metric, self.study.split_error)
+        return statistics.best_options(runs, metric)
 
     def _beyond(self, trials: Sequence[Trial], best: Mapping[str, Any]) -> Trial | None:
         """Return the trial past the edge that the best one is at, if it is at one."""
@@ -190,6 +231,16 @@ class Arm:
             return None
         rung = at + (-self.fineness if at == min(rungs) else self.fineness)
         return Trial(rung, {**best, "lr": self._rate(rung)})
+
+    def _trials(self, most: int) -> list[Trial]:
+        if self.tuner is not None:
+            return []
+        return self._named() if self._is_named else self._equal(most)
+
+    @property
+    def _is_named(self) -> bool:
+        """Tell whether the entry or its study names the trials, so that no grid grows."""
+        return bool(self.entry.rates) or self.study.budget == "published"
 
     def _equal(self, most: int) -> list[Trial]:
         """Return as many trials as everyone has, from the first learning rate outwards."""
@@ -202,7 +253,7 @@ class Arm:
         )
         return list(itertools.islice(trials, count))
 
-    def _published(self) -> list[Trial]:
+    def _named(self) -> list[Trial]:
         """Return every combination of what the entry names."""
         axes = _product({"lr": self.entry.rates or [self._rate(0)], **self.entry.axes})
         return [Trial(i, {**self.entry.options, **others}) for i, others in enumerate(axes)]
@@ -210,13 +261,9 @@ class Arm:
     def _rate(self, rung: int) -> float:
         return ladder(self._first, rung, self.fineness)
 
-    def _tuning(self, trials: Sequence[Trial]) -> list[RunConfig]:
-        if len(trials) == 1:
-            return []
-        seeds = range(TUNING_SEED, TUNING_SEED + self.study.tuning_seeds)
-        return [self._config(trial.options, seed) for trial in trials for seed in seeds]
-
-    def _config(self, options: Mapping[str, Any], seed: int) -> RunConfig:
+    def _config(
+        self, options: Mapping[str, Any], seed: int, settings: Mapping[str, Any]
+    ) -> RunConfig:
         study = self.study
         return RunConfig(
             study.task,
@@ -224,7 +271,7 @@ class Arm:
             study.scale,
             seed,
             options,
-            study.settings,
+            settings,
             study.protocol,
             self.entry.variant,
         )

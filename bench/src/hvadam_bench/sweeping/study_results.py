@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from hvadam_bench.analysis.grouping import ContenderRuns, TaskResults, group
+from hvadam_bench.analysis.grouping import ContenderRuns, TaskResults, task_results
 from hvadam_bench.contenders import rank
 from hvadam_bench.running.records import Record, Role
 from hvadam_bench.sweeping.ledger import Ledger
@@ -38,6 +39,7 @@ def read_study(study: Study, ledger: Ledger) -> StudyResults:
     """Return what is known of a study; runs that no plan of its own asks for are left out."""
     records: list[Record] = []
     unfinished: list[str] = []
+    chosen: dict[str, Mapping[str, Any]] = {}
     for arm in study.arms():
         tuned = arm.tuned(ledger)
         planned = [] if tuned.best is None else arm.judging(tuned.best)
@@ -46,15 +48,22 @@ def read_study(study: Study, ledger: Ledger) -> StudyResults:
         records += [_in_role(run, "judged") for run in judged]
         if tuned.best is None or len(judged) < len(planned):
             unfinished.append(arm.entry.entrant)
-    [results] = group(records) or [None]
-    if results is not None:
-        results = _with_unfinished(results, unfinished)
+        if tuned.best is not None:
+            chosen[arm.entry.entrant] = tuned.best
+    results = None
+    if records:
+        results = _as_planned(task_results(records, study.settings), chosen, unfinished)
     return StudyResults(study, results, len(records), unfinished)
 
 
-def _with_unfinished(results: TaskResults, unfinished: Sequence[str]) -> TaskResults:
-    """Return results in which those with runs to come are marked, and there if they have none."""
+def _as_planned(
+    results: TaskResults, chosen: Mapping[str, Mapping[str, Any]], unfinished: Sequence[str]
+) -> TaskResults:
+    """Return results with the plan's choices, those with runs to come marked, and all there."""
     found = dict(results.contenders)
+    for name, options in chosen.items():
+        if name in found:
+            found[name] = replace(found[name], options=options)
     for name in unfinished:
         own = found.get(name, ContenderRuns(name, {}, [], [], []))
         found[name] = replace(own, unfinished=True)

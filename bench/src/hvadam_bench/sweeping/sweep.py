@@ -134,13 +134,13 @@ class Sweep:
             if arm.study.task in self.refused:
                 continue
             tuned = arm.tuned(self.ledger)
-            judging = [] if tuned.best is None else arm.judging(tuned.best)
-            done = len(tuned.runs) + sum(self.ledger.get(c) is not None for c in judging)
-            extensions = len(tuned.trials) - len(arm.trials)
-            runs = arm.runs + extensions * arm.study.tuning_seeds
-            over += done
-            total += runs
-            seconds += (runs - done) * self.costs.of(arm.judging({})[0])
+            tuning, judging = arm.tuning(tuned.trials), arm.judging(tuned.best or {})
+            judged = [] if tuned.best is None else list(filter(self.ledger.get, judging))
+            over += len(tuned.runs) + len(judged)
+            total += len(tuning) + len(judging)
+            # Of one contender, all that tune take as long, and all that judge.
+            for runs, done in ((tuning, tuned.runs), (judging, judged)):
+                seconds += (len(runs) - len(done)) * self.costs.of(runs[0]) if runs else 0.0
         now, part = monotonic(), 0.0
         for _, planned, since in self._running.values():
             cost = self.costs.of(planned.config)

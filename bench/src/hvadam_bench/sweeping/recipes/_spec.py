@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,8 +38,9 @@ class Recipe:
 
     def seconds(self, costs: Costs) -> float:
         """Return how long its runs take one after the other."""
-        return sum(
-            arm.runs * costs.of(arm.judging({})[0])
+        return math.fsum(
+            costs.of(config)
             for study in self.studies
             for arm in study.arms()
+            for config in (*arm.tuning(arm.trials), *arm.judging({}))
         )

@@ -56,8 +56,8 @@ GRID = tuple(
 
 _AHEAD = {"momentum": "nesterov"}
 _MORE = {"betas": [0.95, 0.999]}
-# Of the ideas that the rules name for the second stage, those that there was time for; and a larger
-# beta1 together with look-ahead, for which the first stage spoke.
+# The ideas that the rules name for the second stage; and a larger beta1 together with look-ahead,
+# for which the first stage spoke.
 IDEAS = (
     candidate("c 0.5, gated look-ahead", hidden_scale=0.5, momentum="gated"),
     candidate("c 1, both gated", hidden_scale=1.0, hidden_gain="gate", momentum="gated"),
@@ -72,6 +72,10 @@ IDEAS = (
     candidate("c 0.5, gamma 0.1", hidden_scale=0.5, gamma=0.1),
     candidate("c 0.5, eps 1e-16", hidden_scale=0.5, eps=1e-16),
     candidate("c 0.5, threshold 0.3", hidden_scale=0.5, restart_threshold=0.3),
+    candidate("c 0.5, gamma 1", hidden_scale=0.5, gamma=1.0),
+    candidate("c 0.5, threshold 0", hidden_scale=0.5, restart_threshold=0.0),
+    candidate("c 0.5, s of AdaBelief", hidden_scale=0.5, preconditioner="belief"),
+    candidate("c 0.5, gated", hidden_scale=0.5, hidden_gain="gate"),
 )
 # By score and by the halves; and Adam with more momentum, for it did on the smooth half what the
 # candidates did.
