@@ -26,10 +26,8 @@ from hvadam_bench.publishing.palette import BLUE, DARK, GREEN, GREY, LIGHT, RED,
 from hvadam_bench.studies.evidence.result import Beside, Dose, Evidence, Suite, TaskEvidence
 
 MARK = Mark("HVAdam", "o", RED, 7)
-SUITES = {
-    "smooth": "smooth, full batch: HVAdam's loss over theirs",
-    "minibatch": "mini-batches: HVAdam's loss − theirs in %, or error in points",
-}
+TITLES = {"smooth": "smooth, full batch", "minibatch": "mini-batches"}
+AXES = {"smooth": "HVAdam's loss / theirs", "minibatch": "loss, %, or error, points"}
 # A picture reaches at least so far, and at most: factors, and percents or points.
 REACH = {"smooth": (math.log(2), math.log(100)), "minibatch": (1.0, 20.0)}
 
@@ -61,8 +59,8 @@ def files_of(evidence: Evidence) -> dict[str, bytes]:
 def draw_suites(evidence: Evidence) -> Figure:
     """Draw HVAdam beside the best of Adam's family: a row a task, to the left is better."""
     shown = [suite for suite in evidence.suites if suite.tasks]
-    heights = [len(suite.tasks) + 1.6 for suite in shown]
-    figure = blank(0.36 * sum(heights) + 0.3)
+    heights = [len(suite.tasks) + 1.0 for suite in shown]
+    figure = blank(0.38 * sum(heights) + 0.9 * len(shown))
     panels = figure.subplots(len(shown), squeeze=False, height_ratios=heights)[:, 0]
     for axes, suite in zip(panels, shown, strict=True):
         _draw_suite(axes, suite)
@@ -112,7 +110,7 @@ def draw_profiles(suites: Sequence[Suite]) -> Figure:
         axes.set_xlim(1, 4)
         axes.set_ylim(-0.02, 1.02)
         axes.set_xlabel("times the evaluations of the quickest", fontsize=9)
-        axes.set_title({"smooth": "smooth", "minibatch": "mini-batches"}[suite.part], fontsize=10)
+        axes.set_title(TITLES[suite.part], fontsize=10)
         axes.tick_params(labelsize=9)
         tidy(axes, grid=True)
     panels[0].set_ylabel("share of tasks at the target", fontsize=9)
@@ -146,7 +144,8 @@ def _draw_suite(axes: Axes, suite: Suite) -> None:
         axes.set_xticks([math.log(x) for x in marks], [f"{x:g}" for x in marks])
     axes.tick_params(axis="y", length=0)
     axes.tick_params(axis="x", labelsize=9)
-    axes.set_xlabel(f"← better        {SUITES[suite.part]}        worse →", fontsize=9)
+    axes.set_xlabel(f"← better        {AXES[suite.part]}        worse →", fontsize=9)
+    axes.set_title(TITLES[suite.part], fontsize=10, loc="left")
     tidy(axes, "left")
 
 
@@ -165,7 +164,7 @@ def _margin(task: TaskEvidence, part: str) -> float:
 
 def _row_label(task: TaskEvidence) -> str:
     rival = f"beside {label(task.family_best)}" if task.family_best else "beside nobody"
-    return f"{task.task}\n{rival}{'' if task.solved else ', unsolved'}"
+    return f"{task.task.replace('_', ' ')}\n{rival}{'' if task.solved else ', unsolved'}"
 
 
 def _within(x: float, reach: float) -> bool:

@@ -95,7 +95,7 @@ def amount(x: Number, unit: Unit, margin: float) -> str:
 
     Example:
         >>> amount(math.log(1.25), "factor", 0.223), amount(0.005, "factor", 0.005)
-        ('a factor of 1.2', '0.50%')
+        ('a factor of 1.25', '0.50%')
         >>> amount(0.3, "points", 0.3), amount(None, "points", 0.3)
         ('0.30 points', '–')
     """
@@ -103,7 +103,7 @@ def amount(x: Number, unit: Unit, margin: float) -> str:
         return NOTHING
     if unit == "points":
         return f"{x:.2f} points"
-    return f"{100 * math.expm1(x):.2f}%" if margin < CLOSE else f"a factor of {factor(math.exp(x))}"
+    return f"{100 * math.expm1(x):.2f}%" if margin < CLOSE else f"a factor of {math.exp(x):.3g}"
 
 
 def beside(task: TaskEvidence, rival: str | None) -> str:

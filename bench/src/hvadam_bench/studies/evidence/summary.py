@@ -16,7 +16,6 @@ from hvadam_bench.studies.evidence.describe import (
     CONTROL,
     REFERENCES,
     Part,
-    contender_of,
     describe_task,
     rounded,
     unfinished,
@@ -72,8 +71,8 @@ def _suite(part: Part, readings: Sequence[PartResults], baselines: Mapping[str, 
     tasks = tuple(
         describe_task(one, part, baselines.get(one.study.task)) for one in own if one.finished
     )
-    everyone = {entry.entrant for one in own for entry in one.study.entries}
-    family = {name for name in everyone if contender_of(name) in ADAM_FAMILY}
+    entries = [entry for one in own for entry in one.study.entries]
+    family = {entry.entrant for entry in entries if entry.contender in ADAM_FAMILY}
     profile = profiles_of(tasks)
     return Suite(
         part=part,
@@ -140,3 +139,7 @@ def _runs(readings: Sequence[PartResults]) -> Iterator[Record]:
 
 def _machine(machine: Mapping[str, Any]) -> str:
     return f"{machine.get('cpu', 'unknown')}, {machine.get('cores', '?')} cores"
+
+
+def _baselines(path: Path) -> dict[str, Baseline]:
+    return {}

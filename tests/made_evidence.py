@@ -1,0 +1,110 @@
+"""A comparison that never ran: two suites and doses of noise, for the tests of what tells of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from made_records import made_record
+
+from hvadam_bench.running.config import RunConfig
+from hvadam_bench.running.records import Decay, Point, Record
+from hvadam_bench.studies.evidence import summary
+from hvadam_bench.studies.evidence.describe import CONTROL
+from hvadam_bench.studies.evidence.parts import Studies, read, store_of
+from hvadam_bench.studies.evidence.result import Evidence
+from hvadam_bench.sweeping.ledger import Ledger
+from hvadam_bench.sweeping.search import Entry, Study
+
+Fate = Callable[[RunConfig, Record], Record]
+SMOOTH = (
+    *(Entry("adam"), Entry("adam", {"betas": [0.95, 0.999]}, variant="beta1 0.95")),
+    *(Entry("nadam"), Entry("hvadam"), Entry("sgd", rate_of="adam")),
+)
+MINIBATCH = (Entry("adamw"), Entry("nadam"), Entry("hvadam"))
+# How many times lower than the others' a loss is; in points for accuracies.
+GOOD = {"hvadam": 4.0, CONTROL: 2.0}
+BATCHES = (None, 16, 4)
+
+
+def smooth(task: str = "heat_pinn", **more: Any) -> Study:
+    """A study of the smooth suite."""
+    return Study(task, SMOOTH, **{"trials": 3, "tuning_seeds": 2, "seeds": 10, **more})
+
+
+def minibatch(task: str = "digits_cnn", **more: Any) -> Study:
+    """A study of the mini-batch suite."""
+    return Study(
+        task, MINIBATCH, reference="adamw", **{"trials": 3, "tuning_seeds": 2, "seeds": 10, **more}
+    )
+
+
+def noise(task: str = "online_regression") -> list[Study]:
+    """The studies of one task's doses; the setting that stands for the batch is any there is."""
+    entries = [Entry("adam", rates=[1e-2]), Entry("hvadam", rates=[1e-2])]
+    return [Study(task, entries, settings=dose(batch), seeds=5) for batch in BATCHES]
+
+
+def dose(batch: int | None) -> dict[str, Any]:
+    """The settings of a dose."""
+    return {} if batch is None else {"batch": batch}
+
+
+def everything() -> dict[str, Sequence[Study]]:
+    """A study or two of each part."""
+    return {
+        "smooth": [smooth("heat_pinn"), smooth("matrix_factorization")],
+        "minibatch": [minibatch("digits_cnn"), minibatch("pydoc_gru")],
+    }
+
+
+def fill(
+    folder: Path,
+    studies: Studies,
+    skill: Mapping[str, float] = GOOD,
+    fate: Fate | None = None,
+) -> None:
+    """Put records of everything that the studies ask for."""
+    for part, own in studies.items():
+        store = store_of(folder, part)
+        for one in own:
+            while needed := [p for arm in one.arms() for p in arm.needed(Ledger(store))]:
+                for config, role in needed:
+                    record = replace(ended(config, skill, part), role=role)
+                    store.put(fate(config, record) if fate else record)
+
+
+def ended(config: RunConfig, skill: Mapping[str, float], part: str) -> Record:
+    """A run whose end depends on who runs, a little on the seed, and on the rate: best is 3e-3."""
+    off = abs(math.log10(config.options.get("lr", 3e-3) / 3e-3))
+    wobble = 0.02 * (config.seed % 5) + 0.01 * (config.seed * len(config.entrant) % 3)
+    own = skill.get(config.entrant, 1.0)
+    if config.task.startswith("digits_"):
+        value = 90 + own - off - wobble
+        metric, start, way = "accuracy", 10.0, [value - 3, value - 0.5, value]
+    else:
+        value = 1e-3 / own * math.exp(off + wobble)
+        metric, start, way = "loss", 1.0, [9 * value, 2 * value, value]
+    record = made_record(value, config=config, curve=way, metric=metric)
+    measured = {"arrived": 1.0, "error": 0.01} if part == "smooth" else {}
+    seen = {"model": {"hidden_gain": 2.0, "hidden_share": 0.4, "alignment": 0.8, "restarts": 1.0}}
+    points = [Point(0, 0, 0.0, None, {metric: start})]
+    points += [replace(p, valid={metric: x}) for p, x in zip(record.curve, way, strict=True)]
+    return replace(
+        record,
+        curve=tuple(
+            replace(p, diagnostics=seen if config.contender == "hvadam" and p.step else {})
+            for p in points
+        ),
+        test={**record.test, **measured},
+        decay={"model": Decay("decoupled", 0.01) if part == "minibatch" else Decay("none", 0.0)},
+        gradient_evaluations=points[-1].step,
+    )
+
+
+def told(folder: Path, studies: Studies) -> Evidence:
+    """What the records say."""
+    return summary.summarize(read(folder, studies), folder / "nowhere")
