@@ -1,0 +1,79 @@
+"""Burgers' equation solved by a network on points, as DeepXDE's example has it.
+
+At "paper" scale that example: viscosity 0.01/π, a constant rate, float32. At "laptop" scale the
+viscosity is larger, so that fewer points see the shock; float64, so that rounding has no part in it
+where losses get small. Errors are against our own quadrature of the solution.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from hvadam_bench.problems.spec import Problem, Task
+
+
+def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
+    """Build a tanh perceptron and the points that its residuals are taken at."""
+    from hvadam_bench.problems.physics.burgers import burgers
+    from hvadam_bench.problems.physics.equation import problem, scattered
+
+    equation = burgers(settings["viscosity"] / math.pi)
+    counts = (settings[name] for name in ("inside", "start", "ends"))
+    points = scattered(equation, *counts, seed)
+    return problem(equation, points, settings, seed)
+
+
+_LAPTOP = {
+    "viscosity": 0.05,
+    "grid": [129, 51],
+    "inside": 400,
+    "start": 40,
+    "ends": 40,
+    "width": 20,
+    "layers": 3,
+    "steps": 4000,
+    "warmup": 0.02,
+    "schedule": "cosine",
+    "dtype": "float64",
+    "batch": None,
+    "arrived_below": 0.1,
+}
+
+TASK = Task(
+    name="pinn_burgers",
+    title="Physics-informed network for Burgers' equation",
+    source="extra",
+    metric="loss",
+    goal="min",
+    build=build,
+    scales={
+        "smoke": {
+            **_LAPTOP,
+            "viscosity": 0.5,
+            "grid": [9, 7],
+            "inside": 20,
+            "start": 8,
+            "ends": 8,
+            "width": 8,
+            "layers": 2,
+            "steps": 60,
+        },
+        "laptop": _LAPTOP,
+        "paper": {
+            **_LAPTOP,
+            "viscosity": 0.01,
+            "grid": [257, 101],
+            "inside": 2540,
+            "start": 160,
+            "ends": 80,
+            "width": 20,
+            "steps": 15_000,
+            "warmup": 0.0,
+            "schedule": "constant",
+            "dtype": "float32",
+        },
+    },
+    evaluations=30,
+)

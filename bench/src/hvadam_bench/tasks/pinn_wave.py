@@ -1,0 +1,73 @@
+"""A string's vibration solved by a network on points, as in "Challenges in Training PINNs".
+
+At "paper" scale the protocol of arXiv:2402.01868: the fifth overtone, the whole grid, a constant
+rate, float32. At "laptop" scale the second, as Adam does not find the fifth in so few steps;
+float64, so that rounding has no part in it where losses get small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hvadam_bench.problems.spec import Problem, Task
+
+
+def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
+    """Build a tanh perceptron and the points that its residuals are taken at."""
+    from hvadam_bench.problems.physics.equation import on_grid, problem
+    from hvadam_bench.problems.physics.wave import wave
+
+    equation = wave(settings["speed"], settings["overtone"])
+    points = on_grid(equation, settings["grid"], settings["inside"], seed)
+    return problem(equation, points, settings, seed)
+
+
+_LAPTOP = {
+    "speed": 1.0,
+    "overtone": 2,
+    "grid": [129, 51],
+    "inside": 400,
+    "width": 32,
+    "layers": 3,
+    "steps": 4000,
+    "warmup": 0.02,
+    "schedule": "cosine",
+    "dtype": "float64",
+    "batch": None,
+    "arrived_below": 0.1,
+}
+
+TASK = Task(
+    name="pinn_wave",
+    title="Physics-informed network for a wave",
+    source="extra",
+    metric="loss",
+    goal="min",
+    build=build,
+    scales={
+        "smoke": {
+            **_LAPTOP,
+            "overtone": 2,
+            "grid": [9, 7],
+            "inside": 20,
+            "width": 8,
+            "layers": 2,
+            "steps": 60,
+        },
+        "laptop": _LAPTOP,
+        "paper": {
+            **_LAPTOP,
+            "speed": 2.0,
+            "overtone": 5,
+            "grid": [257, 101],
+            "inside": 10_000,
+            "width": 200,
+            "steps": 41_000,
+            "warmup": 0.0,
+            "schedule": "constant",
+            "dtype": "float32",
+        },
+    },
+    evaluations=30,
+)
