@@ -22,7 +22,18 @@ from hvadam_bench.publishing.figures import (
     tidy,
 )
 from hvadam_bench.publishing.findings.wording import ratio
-from hvadam_bench.publishing.palette import BLUE, DARK, GREEN, GREY, LIGHT, RED, Ground, ground, line, shade
+from hvadam_bench.publishing.palette import (
+    BLUE,
+    DARK,
+    GREEN,
+    GREY,
+    LIGHT,
+    RED,
+    Ground,
+    ground,
+    line,
+    shade,
+)
 from hvadam_bench.studies.evidence.result import Beside, Dose, Evidence, Suite, TaskEvidence
 
 MARK = Mark("HVAdam", "o", RED, 7)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 from hvadam_bench.analysis import effects, profiles, statistics
-from hvadam_bench.contenders import ADAM_FAMILY, OURS, rank
+from hvadam_bench.contenders import ADAM_FAMILY, rank
 from hvadam_bench.running.records import Record
 from hvadam_bench.studies.evidence import claims
 from hvadam_bench.studies.evidence.describe import (
