@@ -48,8 +48,8 @@ class Point:
         seconds: In training, without evaluations.
         train_loss: Mean over the batches since the last point.
         valid: What the task measured on the validation split.
-        diagnostics: HVAdam's gain, the hidden part's share of the step, alignment and restarts, network
-            by network; else empty.
+        diagnostics: HVAdam's gain, the hidden part's share of the step, alignment and restarts,
+            network by network; else empty.
     """
 
     step: int

@@ -1,4 +1,4 @@
-"""A first look: HVAdam beside Adam on a smooth problem and on one with mini-batches, in a minute."""
+"""A first look: HVAdam beside Adam on a smooth problem and on one with mini-batches."""
 
 from __future__ import annotations
 
