@@ -90,8 +90,9 @@ class HVAdam(Optimizer):
         hidden_step: "exact", or "late": v and the step along it are one step behind, which saves
             the second pass over memory. Another algorithm; see :meth:`flush`, :meth:`evaluation`.
         kernel: "auto", "native" (compiled, for CPUs), "loop" (one tensor at a time), "foreach"
-            (lists of tensors; the one that ``torch.compile`` traces) or "triton" (for GPUs; never
-            chosen by "auto", for so far only Triton's interpreter has run it).
+            (lists of tensors; the one that ``torch.compile`` traces) or "triton" (for GPUs). On a
+            GPU "auto" takes "triton" once that has agreed with the others on a few small tensors,
+            seconds at the first step, and "foreach" with a warning if it has not.
         shard_group: The ranks that hold disjoint pieces of what this optimizer trains, for layouts
             that tensors do not show: ZeroRedundancyOptimizer, FSDP1, pipeline stages. DTensors
             (FSDP2, tensor parallel) and DDP need none.

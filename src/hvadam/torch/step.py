@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import increment_version
 
-from hvadam.torch import gradients, kernels, policy
+from hvadam.torch import gradients, kernels, policy, self_check
 from hvadam.torch.kernels import Batch
 from hvadam.torch.rows import Section, Table
 
@@ -130,4 +130,7 @@ def _idle_batches(table: Table) -> list[Batch[Any]]:
 
 def _assigned(section: Section) -> Iterator[tuple[str, Batch[Any]]]:
     """Return the batches of a section, each with its kernel."""
-    return kernels.assign(section.kernel, section.options, section.tensors, section.scopes)
+    return kernels.assign(
+        *(section.kernel, section.options, section.tensors, section.scopes),
+        self_check.trusts_triton,
+    )

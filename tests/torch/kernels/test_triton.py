@@ -21,8 +21,8 @@ from judge import judged_step
 from torch import Tensor
 
 from hvadam import HVAdam
-from hvadam.torch import kernels, storage
-from hvadam.torch.kernels import Batch, Columns, Options, foreach, loop
+from hvadam.torch import kernels, self_check, storage, survey
+from hvadam.torch.kernels import Batch, Columns, Options, foreach, loop, native
 from hvadam.torch.kernels import triton as kernel
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
@@ -437,3 +437,19 @@ def test_compiles_for_a_gpu(tmp_path: Path) -> None:
     for name, counts in json.loads(run.stdout).items():
         assert counts["fused"] == counts["loose"] == 0, name
         assert (counts["wide"] > 0) == name.endswith("aligned=True"), name
+
+
+# ---- chosen by itself ----
+
+
+@pytest.mark.slow
+def test_auto_takes_it_once_its_own_passes_have_agreed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "available", lambda: "it was not compiled.")
+    monkeypatch.setattr(kernel, "may_serve", lambda tensors: True)
+    self_check.forget()
+    [p] = parameters(torch.float32, (40,))
+    p = torch.nn.Parameter(p)
+    p.grad = torch.ones_like(p)
+    optimizer = HVAdam([p])
+    assert survey.kernels_of(optimizer.step) == ["triton"]
+    self_check.forget()

@@ -6,7 +6,17 @@ from collections.abc import Sequence
 
 from hvadam_bench.publishing import pages
 from hvadam_bench.publishing.tables import Table
-from hvadam_bench.studies.scaling import MODELS, OPTIMIZERS, RANKS, Simulated, model_traffic
+from hvadam_bench.studies.scaling import (
+    BANDWIDTH,
+    MATRIX_RATE,
+    MODELS,
+    OPTIMIZERS,
+    RANKS,
+    WIDTH,
+    WORKED,
+    Simulated,
+    model_traffic,
+)
 
 
 def render(simulated: Sequence[Simulated]) -> str:
@@ -36,8 +46,30 @@ def render(simulated: Sequence[Simulated]) -> str:
             ["model", "ranks", "the model's own", "HVAdam adds", "with clipping inside", "share"],
             traffic,
         ),
+        worked=_worked(),
+        worked_ranks=RANKS[0],
+        bandwidth=BANDWIDTH / 1e12,
+        products=MATRIX_RATE / 1e12,
+        width=WIDTH,
         simulated=Table(["", "ranks", "collectives a step", "bytes"], checks),
     )
+
+
+def _worked() -> Table:
+    """Return the example: a 7B model on 8 GPUs, optimizer by optimizer."""
+    own = MODELS["7B"] / RANKS[0]
+    rows = [
+        [
+            one.name,
+            f"{one.state:.3g}",
+            _size(own * one.state),
+            f"{one.moved():.3g}",
+            f"{1e3 * one.seconds(own):.3g} ms",
+        ]
+        for one in WORKED
+    ]
+    heads = ["", "state, bytes a parameter", "state on a GPU", "bytes moved", "a step, reckoned"]
+    return Table(heads, rows, right=range(1, len(heads)))
 
 
 def _size(count: float) -> str:

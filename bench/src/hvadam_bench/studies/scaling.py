@@ -42,6 +42,51 @@ OPTIMIZERS = (
 )
 
 
+@dataclass(frozen=True)
+class Worked:
+    """An optimizer in the worked example: what it keeps, moves and computes for a parameter.
+
+    Attributes:
+        name: For people.
+        state: Bytes a parameter that it keeps.
+        passes: How often a step reads or writes all of the state.
+        direct: How often it reads or writes the float32 parameter or gradient.
+        flops: Of matrix products a parameter, in bfloat16.
+    """
+
+    name: str
+    state: float
+    passes: float
+    direct: int = 3
+    flops: float = 0.0
+
+    def moved(self) -> float:
+        """Return the bytes a parameter that a step has to move through memory."""
+        return 4 * self.direct + self.passes * self.state
+
+    def seconds(self, parameters: float) -> float:
+        """Return the time of a step over so many parameters at the published rates of a GPU."""
+        return parameters * (self.moved() / BANDWIDTH + self.flops / MATRIX_RATE)
+
+
+# Of an H100 SXM, as its maker publishes them: bytes a second, and dense bfloat16 products a second.
+BANDWIDTH, MATRIX_RATE = 3.35e12, 989e12
+WIDTH = 4096  # of a 7B model's layers
+# Five rounds of Newton and Schulz, each of three products of square matrices, 2 flops an addend.
+ORTHOGONALIZATION = 5 * 3 * 2 * WIDTH
+SCALES = 4 / 256  # a float32 for each block of 256
+# State read and written once is 2 passes. HVAdam reads m, v, s twice and writes each once: 9 of 3.
+WORKED = (
+    Worked("AdamW", 8, 2),
+    Worked("HVAdam", 12, 3),
+    Worked("HVAdam, bfloat16 state", 6, 3),
+    Worked("HVAdam, int8 state", 3 * (1 + SCALES), 3),
+    Worked("8-bit Adam", 2 * (1 + SCALES), 2),
+    # Its momentum is read and written, and what is made of it written and read once more.
+    Worked("Muon", 4, 2, direct=5, flops=ORTHOGONALIZATION),
+)
+
+
 class Simulated(NamedTuple):
     """What one step handed to collectives, under a fake process group."""
 

@@ -6,7 +6,7 @@ nobody above imports from inside a kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -89,12 +89,17 @@ def require(kernel: str) -> None:
 
 
 def assign(
-    kernel: str, options: Options, tensors: Columns, scopes: Sequence[int]
+    kernel: str,
+    options: Options,
+    tensors: Columns,
+    scopes: Sequence[int],
+    trusts_triton: Callable[[torch.device, torch.dtype], bool] = lambda device, state: False,
 ) -> Iterator[tuple[str, Batch[Any]]]:
     """Sort tensors of one param group into batches, each with the kernel that serves it.
 
-    "native" and "auto" give the native kernel all that it can take, "triton" the Triton one; the
-    rest goes to the portable kernels, tensor by tensor, inside the same step.
+    "native" and "auto" give the native kernel all that it can take, "triton" the Triton one, and
+    "auto" too on devices where that is trusted; the rest goes to the portable kernels, tensor by
+    tensor, inside the same step.
     """
     compiling = torch.compiler.is_compiling()
     if kernel in ("auto", "native") and not compiling and KERNELS["native"].available() is None:
@@ -109,14 +114,20 @@ def assign(
         refuse_lazy_views(tensors.theta)
     refuse_changed(tensors.theta, tensors.m)
 
-    if kernel == "triton" and not compiling:
+    tries_triton = kernel == "triton" or (kernel == "auto" and triton.may_serve(tensors.theta))
+    if tries_triton and not compiling:
         tensors = tensors.as_real()
         taken, rest = triton.split(tensors)
         for indices in taken:
-            yield kernel, Batch(*_rows(tensors, scopes, indices), options, triton.Shared())
+            device, kinds = tensors.theta[indices[0]].device, {tensors.m[i].dtype for i in indices}
+            if kernel == "triton" or all(trusts_triton(device, kind) for kind in kinds):
+                batch = Batch(*_rows(tensors, scopes, indices), options, triton.Shared())
+                yield "triton", batch
+            else:
+                rest += indices
         if not rest:
             return
-        tensors, scopes = _rows(tensors, scopes, rest)
+        tensors, scopes = _rows(tensors, scopes, sorted(rest))
 
     refuse_sparse(tensors.g)
     batches: dict[Any, list[int]] = {}

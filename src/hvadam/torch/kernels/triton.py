@@ -1,7 +1,7 @@
 """The kernel for GPUs, in Triton: few launches a step, however many tensors and param groups.
 
-Proven under Triton's interpreter only, until someone has run it on a GPU. So it is opt-in:
-``kernel="auto"`` never takes it.
+Proven under Triton's interpreter. On a GPU ``kernel="auto"`` takes it once it has proven itself
+there (``self_check.py``).
 
 The host writes addresses, sizes and options into one table (``triton_table.py``), anew at every
 step, and sends it to the device in one transfer; nothing is read back. The passes over it are in
@@ -39,6 +39,11 @@ def available() -> str | None:
 def is_interpreted() -> bool:
     """Return whether a GPU is emulated: then the kernel takes tensors on the CPU only."""
     return os.environ.get("TRITON_INTERPRET", "").lower() in ("1", "true", "on", "yes", "y")
+
+
+def may_serve(tensors: Sequence[Tensor]) -> bool:
+    """Return whether "auto" may want the kernel: for tensors on a GPU, not on an emulated one."""
+    return any(x.is_cuda for x in tensors) and available() is None and not is_interpreted()
 
 
 def split(tensors: Columns) -> tuple[list[list[int]], list[int]]:
