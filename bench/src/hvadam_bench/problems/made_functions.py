@@ -47,3 +47,14 @@ def low_rank_matrix(size: int, rank: int, condition: float) -> Tensor:
     rng = np.random.default_rng(0)
     left, right = (np.linalg.qr(rng.normal(size=(size, rank)))[0] for _ in range(2))
     return torch.from_numpy((left * np.geomspace(1, 1 / condition, rank)) @ right.T)
+
+
+def seen_entries(size: int, share: float) -> Tensor:
+    """Return which entries of a square matrix are seen: a fixed draw of a share of them.
+
+    Example:
+        >>> seen_entries(10, 0.3).sum().item()
+        30
+    """
+    order = np.random.default_rng(1).permutation(size * size)
+    return torch.from_numpy(order.reshape(size, size) < round(share * size * size))
