@@ -256,7 +256,7 @@ class Theory:
 
     @property
     def tallies(self) -> Mapping[str, Tally]:
-        """Return how many cases are within the bound of each theorem, the corrected if there is one."""
+        """Return how many cases are within the bound of each theorem, where need be corrected."""
         measured = [case.measured for case in self.hidden_vector.cases]
         variants = [variant for family in self.regret.families for variant in family.variants]
         cases = self.nonconvex.cases
