@@ -14,7 +14,7 @@ from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Decay, Point, Record
 from hvadam_bench.studies.evidence import summary
 from hvadam_bench.studies.evidence.describe import CONTROL
-from hvadam_bench.studies.evidence.parts import Studies, read, store_of
+from hvadam_bench.studies.evidence.parts import Studies, store_of
 from hvadam_bench.studies.evidence.result import Evidence
 from hvadam_bench.sweeping.ledger import Ledger
 from hvadam_bench.sweeping.search import Entry, Study
@@ -107,4 +107,4 @@ def ended(config: RunConfig, skill: Mapping[str, float], part: str) -> Record:
 
 def told(folder: Path, studies: Studies) -> Evidence:
     """What the records say."""
-    return summary.summarize(read(folder, studies), folder / "nowhere")
+    return summary.compute(folder, folder / "nowhere", studies)

@@ -20,6 +20,7 @@ from made_sweeps import SKILL, TASKS, Made, record, sweep
 
 from hvadam_bench.analysis import statistics
 from hvadam_bench.analysis.grouping import TaskResults, command, group
+from hvadam_bench.analysis.verdicts import middle_run
 from hvadam_bench.cli import main
 from hvadam_bench.cli.arguments import parse_changes
 from hvadam_bench.publishing import report
@@ -347,9 +348,9 @@ def test_samples_are_of_the_run_in_the_middle() -> None:
     metric = statistics.Metric.of(record(WGAN))
     runs = [record(WGAN, seed=seed, loss=loss) for seed, loss in enumerate((0.4, 0.1, 0.2))]
     runs.append(record(WGAN, seed=3, status="diverged"))
-    assert samples.middle(runs[:3], metric).config.seed == 2
-    assert samples.middle(runs, metric).config.seed == 0  # of two the worse
-    assert samples.middle(runs[:2], metric._replace(goal="max")).config.seed == 1
+    assert middle_run(runs[:3], metric).config.seed == 2
+    assert middle_run(runs, metric).config.seed == 0  # of two the worse
+    assert middle_run(runs[:2], metric._replace(goal="max")).config.seed == 1
 
 
 def test_samples_that_are_missing_or_too_many_are_left_out(

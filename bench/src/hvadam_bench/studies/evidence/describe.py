@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from hvadam_bench.analysis import arrivals, effects, judging, profiles, statistics
 from hvadam_bench.analysis.grouping import ContenderRuns, TaskResults
+from hvadam_bench.analysis.verdicts import middle_run
 from hvadam_bench.contenders import OURS
 from hvadam_bench.running.config import entrant
-from hvadam_bench.running.records import Record
+from hvadam_bench.running.records import Record, Store
 from hvadam_bench.studies.evidence.parts import PartResults
 from hvadam_bench.studies.evidence.result import (
     Baseline,
@@ -32,8 +34,22 @@ TEST_IMAGES = 10_000
 DIGITS = 6  # significant ones, of the numbers that are kept
 
 
-def describe_task(reading: PartResults, part: Part, baseline: Baseline | None) -> TaskEvidence:
-    """Return a finished study: everyone in it, and HVAdam beside each of the others."""
+def describe_task(
+    reading: PartResults,
+    part: Part,
+    store: Store,
+    baseline: Baseline | None = None,
+    pictures: Mapping[tuple[str, str], str] | None = None,
+) -> TaskEvidence:
+    """Return a finished study: everyone in it, and HVAdam beside each of the others.
+
+    Args:
+        reading: The study.
+        part: The suite that it belongs to.
+        store: Where its records, and the pictures that its runs made, are.
+        baseline: What a trivial model reaches.
+        pictures: By task and contender, for runs whose own lie elsewhere: packed records have none.
+    """
     task = results_of(reading)
     reference = REFERENCES[part]
     scale = effects.scale_of(task.metric, part)
@@ -76,6 +92,7 @@ def describe_task(reading: PartResults, part: Part, baseline: Baseline | None) -
                 arrived=rounded(shares[one.name].share) if one.name in shares else None,
                 to_target=finite(times.get(one.name)),
                 against_reference=_beside(reference, against.get(one.name)),
+                picture=_picture(one, task, store) or (pictures or {}).get((task.task, one.name)),
             )
             for one in task.race
         },
@@ -153,6 +170,11 @@ def _measured(one: ContenderRuns, task: TaskResults) -> dict[str, Any]:
             name: middle(run.test.get(name, math.inf) for run in runs) for name in sorted(told)
         },
     }
+
+
+def _picture(one: ContenderRuns, task: TaskResults, store: Store) -> str | None:
+    found = store.samples(middle_run(one.judged, task.metric))
+    return b64encode(found[max(found)].read_bytes()).decode() if found else None
 
 
 def _beside(rival: str, found: effects.Judgement | None) -> Beside | None:

@@ -63,6 +63,7 @@ class Entrant:
         to_target: Those it took to the target, the median; None if most runs never got there.
         others: Medians of what else was measured.
         against_reference: Beside the task's reference; None for itself.
+        picture: What the run in the middle had made of a picture at its end: a PNG in base64.
     """
 
     options: Mapping[str, Any]
@@ -79,6 +80,7 @@ class Entrant:
     to_target: Number
     others: Mapping[str, Number]
     against_reference: Beside | None
+    picture: str | None
 
     @property
     def diverged(self) -> int:

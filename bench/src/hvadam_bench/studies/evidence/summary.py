@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from hvadam_bench.studies.evidence.describe import (
     unfinished,
 )
 from hvadam_bench.studies.evidence.noise import describe_noise
-from hvadam_bench.studies.evidence.parts import PartResults, Studies, planned, read
+from hvadam_bench.studies.evidence.parts import PartResults, Studies, planned, read, store_of
 from hvadam_bench.studies.evidence.result import (
     Baseline,
     Beside,
@@ -43,17 +44,25 @@ def compute(folder: Path, results: Path, studies: Studies | None = None) -> Evid
         results: Where the packed records and the other studies' JSON files are.
         studies: What was planned, if not all of `hvadam evidence`.
     """
-    readings = read(folder, planned() if studies is None else studies, results)
-    return summarize(readings, results)
-
-
-def summarize(readings: Sequence[PartResults], results: Path) -> Evidence:
-    """Return the whole evidence; `results` is where the other studies' JSON files are."""
+    chosen = planned() if studies is None else studies
+    readings = read(folder, chosen, results)
     baselines = _baselines(results / "baselines.json")
+    kept = _pictures(results / "evidence.json")
+
+    def suite(part: Part) -> Suite:
+        own = [one for one in readings if one.part == part]
+        store = store_of(folder, part, results)
+        tasks = [
+            describe_task(one, part, store, baselines.get(one.study.task), kept)
+            for one in own
+            if one.finished
+        ]
+        return summarize(part, own, tasks)
+
     return Evidence(
         **_provenance(readings),
-        smooth=_suite("smooth", readings, baselines),
-        minibatch=_suite("minibatch", readings, baselines),
+        smooth=suite("smooth"),
+        minibatch=suite("minibatch"),
         noise=describe_noise([one for one in readings if one.part == "noise"]),
         claims=claims.judge(results),
     )
@@ -65,20 +74,17 @@ def count(duels: Sequence[Beside]) -> Counts:
     return {name: counts[name] for name in get_args(effects.Verdict)}
 
 
-def _suite(part: Part, readings: Sequence[PartResults], baselines: Mapping[str, Baseline]) -> Suite:
-    own = [one for one in readings if one.part == part]
-    tasks = tuple(
-        describe_task(one, part, baselines.get(one.study.task)) for one in own if one.finished
-    )
-    entries = [entry for one in own for entry in one.study.entries]
+def summarize(part: Part, readings: Sequence[PartResults], tasks: Sequence[TaskEvidence]) -> Suite:
+    """Return a suite, from what is planned of it and the tasks that are finished."""
+    entries = [entry for one in readings for entry in one.study.entries]
     family = {entry.entrant for entry in entries if entry.contender in ADAM_FAMILY}
     profile = profiles_of(tasks)
     return Suite(
         part=part,
         reference=REFERENCES[part],
         family=tuple(sorted(family, key=rank)),
-        tasks=tasks,
-        unfinished=tuple(unfinished(one) for one in own if not one.finished),
+        tasks=tuple(tasks),
+        unfinished=tuple(unfinished(one) for one in readings if not one.finished),
         standings=standings(tasks),
         best=dict(Counter(task.best for task in tasks if task.best).most_common()),
         profiles=profile,
@@ -138,6 +144,18 @@ def _runs(readings: Sequence[PartResults]) -> Iterator[Record]:
 
 def _machine(machine: Mapping[str, Any]) -> str:
     return f"{machine.get('cpu', 'unknown')}, {machine.get('cores', '?')} cores"
+
+
+def _pictures(path: Path) -> dict[tuple[str, str], str]:
+    """Return the pictures of an earlier evidence, by task and contender."""
+    plain = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return {
+        (task["task"], name): one["picture"]
+        for part in REFERENCES
+        for task in plain.get(part, {}).get("tasks", ())
+        for name, one in task["contenders"].items()
+        if one["picture"]
+    }
 
 
 def _baselines(path: Path) -> dict[str, Baseline]:
