@@ -12,6 +12,7 @@ from hvadam_bench.publishing.findings.wording import (
     difference,
     factor,
     measure,
+    median,
     named,
     ratio,
     title,
@@ -40,15 +41,14 @@ def suite(found: Suite) -> Table:
     shares = any(one.arrived is not None for task in found.tasks for one in _everyone(task))
     rows = []
     for task in found.tasks:
-        units = units_of(task)
         ours, theirs = (task.contenders[name] for name in (OURS, found.reference))
         best = task.family_best
         rows.append(
             [
                 Markdown(f"{title(task)}<br>{measure(task)}"),
                 *([_baseline(task)] if baselines else []),
-                value(ours, units),
-                value(theirs, units),
+                median(ours, task),
+                median(theirs, task),
                 beside(task, found.reference),
                 NOTHING if best is None else f"{beside(task, best)} ({named(best)})",
                 _best(task),
@@ -120,7 +120,7 @@ def everyone(task: TaskEvidence) -> Table:
         rows.append(
             [
                 Cell.of(name),
-                Cell(value(one, units), mark=name == task.best),
+                Cell(median(one, task), mark=name == task.best),
                 "reference"
                 if found is None
                 else f"{difference(found, task.unit, task.margin)} {verdict(task, found)}",
@@ -134,7 +134,7 @@ def everyone(task: TaskEvidence) -> Table:
         )
     heads = [
         "",
-        f"median {units.name}",
+        f"median {units_of(task).name}",
         f"beside {named(task.reference)}",
         "arrive",
         "gradient evaluations to the target",
@@ -148,9 +148,8 @@ def everyone(task: TaskEvidence) -> Table:
 
 def runs(task: TaskEvidence) -> Table:
     """Return where each run ended, seed by seed."""
-    units = units_of(task)
     rows = [
-        [Cell.of(name), *(units.value(x) if x is not None else "diverged" for x in one.values)]
+        [Cell.of(name), *(value(x, task) for x in one.values)]
         for name, one in task.contenders.items()
     ]
     seeds = max(len(one.values) for one in _everyone(task))
@@ -160,13 +159,15 @@ def runs(task: TaskEvidence) -> Table:
 def rates(task: TaskEvidence) -> Table:
     """Return what each learning rate gave in tuning; the one taken is bold."""
     tried = sorted({lr for one in _everyone(task) for lr in one.rates}, key=float)
-    units = units_of(task)
     rows = []
     for name, one in task.contenders.items():
         if not one.rates:
             continue
         taken = f"{one.options.get('lr', 0.0):g}"
-        cells = [Cell(_tried(one, lr, units.value), mark=lr == taken) for lr in tried]
+        cells = [
+            Cell(value(one.rates[lr], task) if lr in one.rates else "", mark=lr == taken)
+            for lr in tried
+        ]
         rows.append([Cell.of(name), *cells])
     return Table(["", *(rate(float(lr)) for lr in tried)], rows)
 
@@ -203,13 +204,13 @@ def _everyone(task: TaskEvidence) -> Sequence[Entrant]:
 
 def _baseline(task: TaskEvidence) -> str:
     one = task.baseline
-    return NOTHING if one is None else f"{units_of(task).value(one.value)} ({one.name})"
+    return NOTHING if one is None else f"{value(one.value, task)} ({one.name})"
 
 
 def _best(task: TaskEvidence) -> str:
     if task.best is None:
         return NOTHING
-    return f"{named(task.best)}, {value(task.contenders[task.best], units_of(task))}"
+    return f"{named(task.best)}, {median(task.contenders[task.best], task)}"
 
 
 def _ratio(dose: Dose) -> str:
@@ -236,13 +237,6 @@ def _rate(one: Entrant) -> str:
         return NOTHING
     words = "" if one.tuned else " (reused)"
     return rate(lr) + (" (edge)" if one.at_edge else words)
-
-
-def _tried(one: Entrant, lr: str, write: object) -> str:
-    if lr not in one.rates:
-        return ""
-    found = one.rates[lr]
-    return "diverged" if found is None else write(found)  # pyright: ignore
 
 
 def _share_of(own: Number, theirs: Number) -> str:

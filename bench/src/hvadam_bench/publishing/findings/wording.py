@@ -30,12 +30,21 @@ def units_of(task: TaskEvidence) -> Units:
     return Units(task.measure, values)
 
 
-def value(one: Entrant, units: Units) -> str:
-    """Return the median with the quartiles, and how many runs came to no end."""
-    if one.median is None:
+def value(x: Number, task: TaskEvidence) -> str:
+    """Return where a run ended: losses that are told by factors in two digits, whatever their size.
+
+    Other values have as many decimals as their spread over seeds allows.
+    """
+    if x is None:
         return "diverged"
+    told_by_factors = task.unit == "factor" and task.margin >= CLOSE
+    return number(x, 2) if told_by_factors else units_of(task).value(x)
+
+
+def median(one: Entrant, task: TaskEvidence) -> str:
+    """Return the median over runs, and how many of them came to no end."""
     lost = f", {one.diverged} of {len(one.values)} diverged" if one.diverged else ""
-    return f"{units.value(one.median)}{lost}"
+    return value(one.median, task) + (lost if one.median is not None else "")
 
 
 def difference(found: Beside, unit: Unit, margin: float) -> str:
@@ -77,12 +86,12 @@ def factor(x: float) -> str:
     Example:
         >>> factor(0.5), factor(0.034), factor(12.3), factor(math.inf)
         ('0.50', '0.034', '12', '∞')
+        >>> factor(0.03), factor(1.25), factor(1e-5)
+        ('0.030', '1.2', '1e-5')
     """
     if math.isinf(x):
         return "∞"
-    if 0.1 <= x < 10:
-        return f"{x:.2f}" if x < 1 else f"{x:.1f}"
-    return number(x, 2)
+    return f"{x:#.2g}" if 1e-3 <= x < 10 else number(x, 2)
 
 
 def smallest(task: TaskEvidence) -> str:

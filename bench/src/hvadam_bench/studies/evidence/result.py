@@ -170,7 +170,7 @@ class Suite:
         unfinished: Those that are not.
         standings: How HVAdam stands on the tasks that give a verdict: beside the "reference", the
             best of the "family" and, where it runs, the "control".
-        best: Contender -> on how many tasks it has the best median of all.
+        best: Contender -> on how many tasks that are solved it has the best median of all.
         profiles: Contender -> on which share of the tasks it reaches the target within which
             factor of the quickest; of those who ran on all of them.
         scores: Contender -> the area below that, from 0 to 1.

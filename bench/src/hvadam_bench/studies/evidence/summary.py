@@ -86,7 +86,9 @@ def summarize(part: Part, readings: Sequence[PartResults], tasks: Sequence[TaskE
         tasks=tuple(tasks),
         unfinished=tuple(unfinished(one) for one in readings if not one.finished),
         standings=standings(tasks),
-        best=dict(Counter(task.best for task in tasks if task.best).most_common()),
+        best=dict(
+            Counter(best for task in tasks if task.solved and (best := task.best)).most_common()
+        ),
         profiles=profile,
         scores={name: rounded(profiles.score(steps)) or 0.0 for name, steps in profile.items()},
     )
