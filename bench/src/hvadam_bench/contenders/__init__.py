@@ -43,6 +43,7 @@ ORDER = (
     *("fromage", "adabelief", "adai", "padam", "swa", "lookahead", "lookaround", "lion", "muon"),
     *("schedule_free_adamw", "ademamix", "hvadam", "hvadam0", "hvadam1", "hvadam2"),
     "hvadam_trial",
+    *("lbfgs", "adam_lbfgs", "hvadam_lbfgs"),
 )
 _REGISTRY = Registry("contender", __name__, "SPEC", OptimizerSpec, ORDER)
 # What a param group may say beside the contender's options.

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 Arrays = list[np.ndarray]
 # (initial parameters, gradients of each step, all options) -> parameters after each step, float64.
 Oracle = Callable[[Arrays, Sequence[Arrays], Mapping[str, Any]], list[Arrays]]
+# (places so far and the gradients there, each one vector, all options) -> where the next step goes.
+Direction = Callable[[Sequence[np.ndarray], Sequence[np.ndarray], Mapping[str, Any]], np.ndarray]
 
 
 class Case(NamedTuple):
@@ -58,6 +60,11 @@ class OptimizerSpec:
             do not belong to, so that those must be estimated anew.
         evaluated: The oracle of what `evaluation` shows after each step, where that differs from
             the parameters in training.
+        closure: Whether its step evaluates the loss itself, as often as it likes: `step` takes a
+            closure, and keeps to the param groups' option `max_eval`. Budgets count evaluations.
+            With an option `switch`, it is another optimizer for that share of them, which follows
+            the task's schedule in it and `oracle`; else there is no schedule and no `oracle`.
+        direction: The oracle of a closure contender's line searches.
         tolerance: How far from the oracle float64 may be, relative to the largest parameter.
     """
 
@@ -76,4 +83,6 @@ class OptimizerSpec:
     evaluation: Callable[[Any], AbstractContextManager[None]] = lambda _: nullcontext()
     averages: bool = False
     evaluated: Oracle | None = None
+    closure: bool = False
+    direction: Direction | None = None
     tolerance: float = 1e-12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import torch
@@ -25,7 +26,7 @@ class Siren(nn.Module):
         super().__init__()
         widths = [inputs, *[width] * layers]
         self.hidden = nn.ModuleList(
-            nn.Linear(inner, outer) for inner, outer in zip(widths, widths[1:], strict=False)
+            nn.Linear(inner, outer) for inner, outer in itertools.pairwise(widths)
         )
         self.last = nn.Linear(width, 1)
         self.omega = omega

@@ -52,6 +52,7 @@ class FullBatchProblem(Problem):
         dtype = _one_of(settings, "dtype", DTYPES, "float64")
         self.schedule = _one_of(settings, "schedule", SCHEDULES, "cosine")
         self.drawn = _batch(settings, points)
+        self.same_loss = self.drawn is None
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.model = make().to(getattr(torch, dtype))

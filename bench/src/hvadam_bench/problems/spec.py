@@ -47,6 +47,8 @@ class Problem:
         batch_size: Examples in a batch.
         weight_decay: For contenders that have one, unless the run says otherwise.
         max_grad_norm: To clip each network's gradients to, if any.
+        same_loss: Whether every step is on one network and the very same loss, without clipping;
+            a contender may then evaluate it as often as it likes, as line searches do.
     """
 
     networks: dict[str, nn.Module]
@@ -54,6 +56,7 @@ class Problem:
     batch_size: int
     weight_decay: float = 0.0
     max_grad_norm: float | None = None
+    same_loss: bool = False
 
     def batch(self, step: int, variant: int = 0) -> Any:
         """Return the batch of a step: the same whenever asked for, so that a run can resume.

@@ -44,8 +44,11 @@ class DivergedError(Exception):
 class Training:
     """A task and a contender, somewhere between the first step and the last.
 
+    Contenders that evaluate the loss themselves have a budget of as many evaluations as others
+    have batches, line searches included, and are evaluated after as many.
+
     Attributes:
-        step: Batches seen.
+        step: Batches seen, or evaluations of the loss.
         points: The steps to evaluate at, 0 and the last one among them.
         curve: The evaluations so far.
         artifacts: Files made at evaluations, by name.
@@ -71,12 +74,16 @@ class Training:
                 f"{config.task} must train for at least 1 step, "
                 f"got {self.problem.steps} of these settings: {settings}."
             )
+        if self.spec.closure:
+            _require_same_loss(config, self.problem)
         networks = self.problem.networks
         options = options_of(self.spec, config, self.problem)
         self.optimizers = {
             name: contenders.create(config.contender, network, **options)
             for name, network in networks.items()
         }
+        # Of the run, for which the schedule is; contenders with line searches have their own rate.
+        self._scheduled = options.get("switch", 0.0) if self.spec.closure else 1.0
         self.decay = {name: decay_of(self.spec, o) for name, o in self.optimizers.items()}
         count = settings.get("evaluations", self.task.evaluations)
         self.points = frozenset(round(i * self.problem.steps / count) for i in range(count + 1))
@@ -105,14 +112,21 @@ class Training:
         return None if None in (now, self._alone_before) else bool(now and self._alone_before)
 
     def advance(self) -> float:
-        """Take the steps of one batch; returns the mean of their losses.
+        """Take the steps of one batch, or of one closure; returns the mean of their losses.
 
         Raises:
             DivergedError: a loss is not finite, or beyond `BOUND`.
         """
         started = perf_counter()
+        self._schedule(self._factor_now())
+        total, count = self._search() if self.spec.closure else self._descend()
+        self._losses = self._losses[0] + total, self._losses[1] + count
+        self.train_seconds += perf_counter() - started
+        return total / max(count, 1)
+
+    def _descend(self) -> tuple[float, int]:
+        """Take a step on each loss of a batch; returns their sum and how many they are."""
         problem = self.problem
-        self._schedule(problem.lr_factor(self.step))
         # Heads of Lookaround see the same batches under different augmentations.
         variant = getattr(next(iter(self.optimizers.values())), "head", 0)
         total, count = 0.0, 0
@@ -127,9 +141,37 @@ class Training:
                 clip_grad_norm_(self._parameters[name], problem.max_grad_norm)
             optimizer.step()
         self.step += 1
-        self._losses = self._losses[0] + total, self._losses[1] + count
-        self.train_seconds += perf_counter() - started
-        return total / max(count, 1)
+        return total, count
+
+    def _search(self) -> tuple[float, int]:
+        """Let the optimizer evaluate the loss, no further than to the next point of the curve.
+
+        Returns:
+            The loss where it began, and 1.
+        """
+        [(name, optimizer)] = self.optimizers.items()
+        room = min(point for point in self.points if point > self.step) - self.step
+        for group in optimizer.param_groups:
+            group["max_eval"] = room
+        batch, losses = self.problem.batch(self.step), []
+
+        def closure() -> torch.Tensor:
+            optimizer.zero_grad()
+            [update] = self.problem.updates(batch)
+            update.loss.backward()
+            losses.append(update.loss.item())
+            # A trial may be far off, but no line search comes back from what is not a number.
+            if len(losses) == 1 or not math.isfinite(losses[-1]):
+                self._checked(losses[-1], name)
+            return update.loss
+
+        try:
+            optimizer.step(closure)
+        finally:
+            self.gradient_evaluations += len(losses)
+        assert 1 <= len(losses) <= room, f"{self.config.contender} took {len(losses)} of {room}"
+        self.step += len(losses)
+        return losses[0], 1
 
     def evaluate(self) -> Point:
         """Add a point to the curve.
@@ -208,6 +250,13 @@ class Training:
         self._alone_before = state["alone"]
         checkpoints.set_random_state(state["random"])
 
+    def _factor_now(self) -> float:
+        """Return the schedule's factor; one for a share of the run is gone through within it."""
+        steps = self.problem.steps
+        if self.step >= self._scheduled * steps:
+            return 1.0
+        return self.problem.lr_factor(min(round(self.step / self._scheduled), steps - 1))
+
     def _schedule(self, factor: float) -> None:
         if factor != self._factor:
             self._factor = factor
@@ -246,6 +295,16 @@ class Training:
     def _train_mode(self) -> None:
         for network in self.problem.networks.values():
             network.train()
+
+
+def _require_same_loss(config: RunConfig, problem: Problem) -> None:
+    """Refuse a task whose loss a line search cannot evaluate again."""
+    if not problem.same_loss:
+        raise ValueError(
+            f"{config.contender} evaluates a loss several times in a step, so it must be the same "
+            f"at every step, and {config.task} draws batches or trains several networks; take a "
+            "task of one full batch, or another contender."
+        )
 
 
 def check(config: RunConfig) -> None:

@@ -1,0 +1,144 @@
+"""L-BFGS within a number of evaluations, and another optimizer before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from hvadam_bench.contenders._options import between, positive, whole
+
+# Iterations of one call of `step`, which begins by evaluating where it stands: so that this costs
+# about one evaluation in a hundred.
+ITERATIONS = 100
+
+
+class LBFGS(torch.optim.LBFGS):
+    """Torch's L-BFGS with a strong Wolfe line search, which never exceeds `max_eval`.
+
+    Torch's own limit may be passed by one evaluation. Nothing but the limit ends a step early: the
+    tolerances are 0, for torch's are absolute and would end a fit of small losses too soon.
+
+    Args:
+        params: Parameters, or one group of them.
+        lr: The first length that a line search tries, but at the very first step.
+        history_size: How many changes of the gradient the curvature is estimated from.
+        max_eval: The most evaluations of the loss in one call of `step`.
+
+    Example:
+        >>> x = torch.nn.Parameter(torch.tensor([3.0, -2.0]))
+        >>> optimizer = LBFGS([x], max_eval=20)
+        >>> def closure():
+        ...     optimizer.zero_grad()
+        ...     loss = (x * x * torch.tensor([1.0, 100.0])).sum()
+        ...     loss.backward()
+        ...     return loss
+        >>> _ = optimizer.step(closure)
+        >>> closure().item() < 1e-6
+        True
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor] | Iterable[dict[str, Any]],
+        lr: float = 1.0,
+        history_size: int = 100,
+        max_eval: int = 25,
+    ) -> None:
+        positive("LBFGS", "lr", lr)
+        whole("LBFGS", "history_size", history_size, 1)
+        whole("LBFGS", "max_eval", max_eval, 1)
+        super().__init__(
+            params,
+            lr=lr,
+            max_iter=ITERATIONS,
+            max_eval=max_eval,
+            tolerance_grad=0.0,
+            tolerance_change=0.0,
+            history_size=history_size,
+            line_search_fn="strong_wolfe",
+        )
+
+    def step(self, closure: Callable[[], Any]) -> Any:
+        """Take iterations for as long as evaluations are left; returns the first loss.
+
+        One evaluation is no room for a line search: it is spent where the parameters are.
+        """
+        (group,) = self.param_groups
+        limit = group["max_eval"]
+        if limit == 1:
+            with torch.enable_grad():
+                return closure()
+        # Torch checks its limit before the last evaluation of a line search, not after it.
+        group["max_eval"] = limit - 1
+        try:
+            return super().step(closure)
+        finally:
+            group["max_eval"] = limit
+
+
+class ThenLBFGS(Optimizer):
+    """An optimizer for a share of all evaluations, then L-BFGS from where it got.
+
+    There is one param group: its `lr`, which schedules may change, is the first optimizer's, and
+    `max_eval` that of L-BFGS, whose own rate is 1.
+
+    Args:
+        first: The optimizer to begin with, new.
+        switch: Its share of the evaluations, in [0, 1].
+        horizon: All evaluations that there will be.
+        history_size: Of L-BFGS.
+        max_eval: The most evaluations in one call of `step`.
+    """
+
+    def __init__(
+        self, first: Optimizer, switch: float, horizon: int, history_size: int, max_eval: int
+    ) -> None:
+        between("ThenLBFGS", "switch", switch, 0, 1)
+        whole("ThenLBFGS", "horizon", horizon, 1)
+        if len(first.param_groups) != 1:
+            raise ValueError(
+                "ThenLBFGS: params must be in one group, for L-BFGS has one rate for all, "
+                f"got {len(first.param_groups)}."
+            )
+        (group,) = first.param_groups
+        self.first = first
+        self.second = LBFGS(group["params"], 1.0, history_size, max_eval)
+        self.evaluations = 0
+        self.first_evaluations = round(switch * horizon)
+        own = {"params": group["params"], "lr": group["lr"], "max_eval": max_eval}
+        super().__init__([own], {})
+
+    def step(self, closure: Callable[[], Any]) -> Any:
+        """Take one step of the first optimizer, or iterations of L-BFGS; returns the first loss."""
+
+        def counted() -> Any:
+            self.evaluations += 1
+            return closure()
+
+        (own,) = self.param_groups
+        if self.evaluations < self.first_evaluations:
+            self.first.param_groups[0]["lr"] = own["lr"]
+            return self.first.step(counted)
+        self.second.param_groups[0]["max_eval"] = own["max_eval"]
+        return self.second.step(counted)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return both optimizers' states and the evaluations so far."""
+        return {
+            **super().state_dict(),
+            "first": self.first.state_dict(),
+            "second": self.second.state_dict(),
+            "evaluations": self.evaluations,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from where `state_dict` was taken."""
+        own = {name: state_dict[name] for name in ("state", "param_groups")}
+        super().load_state_dict(own)
+        self.first.load_state_dict(state_dict["first"])
+        self.second.load_state_dict(state_dict["second"])
+        self.evaluations = state_dict["evaluations"]
