@@ -5,13 +5,16 @@ from __future__ import annotations
 import gzip
 import hashlib
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from made_files import as_binary, as_idx, pictures
 
+from hvadam_bench import data, tasks
 from hvadam_bench.data import DataError, File, images
+from hvadam_bench.problems.images import ImageProblem
 
 
 @pytest.mark.parametrize("classes", [10, 100])
@@ -65,6 +68,39 @@ def test_cifar_uses_the_official_files_that_are_there(tmp_path: Path) -> None:
     (tmp_path / "two").unlink()
     with pytest.raises(DataError, match=r"put one, two into .* \(one: half downloaded\)"):
         cifar.load(tmp_path)
+
+
+@pytest.mark.usefixtures("no_data_folder")
+def test_a_task_reads_all_of_the_official_cifar_or_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six files of the official names with 20 images each."""
+    folder, official = tmp_path / "none" / "cifar-10-batches-bin", images._CIFAR10.binary
+    folder.mkdir(parents=True)
+    made = [pictures(20, 10) for _ in official]
+    for file, content in zip(official, made, strict=True):
+        (tmp_path / "none" / file.path).write_bytes(as_binary(*content, classes=10))
+    # Files of any size and content pass, under the official names.
+    small = replace(images._CIFAR10, binary=[File(file.path) for file in official])
+    cifar10 = replace(data.get("cifar10"), load=small.load, missing=small.missing)
+    monkeypatch.setattr(data, "get", lambda name: {"cifar10": cifar10}[name])
+    task = tasks.get("cifar10_resnet8")
+    settings = {**task.scales["laptop"], "width": 4, "batch_size": 10}
+    problem = task.build(settings, 0, "standard")
+    assert isinstance(problem, ImageProblem)
+    whole = np.concatenate([labels for _, labels in made[:-1]])
+    for split, own in (("train", np.arange(100) % 10 != 9), ("valid", np.arange(100) % 10 == 9)):
+        shown, indices = problem.parts[split]
+        np.testing.assert_array_equal(shown.labels[indices], whole[own])
+    shown, indices = problem.parts["test"]
+    np.testing.assert_array_equal(shown.centred(indices), made[-1][0])
+
+    (tmp_path / "none" / official[2].path).unlink()
+    with pytest.raises(DataError, match=r"takes all of the images, and .*data_batch_3\.bin are"):
+        task.build(settings, 0, "standard")
+    part = task.build({**settings, "train_images": 80}, 0, "standard")
+    assert isinstance(part, ImageProblem)
+    assert len(part.parts["train"][1]) == 72
 
 
 def test_fashion_mnist_must_be_whole(tmp_path: Path) -> None:

@@ -141,3 +141,31 @@ def test_parts_of_a_data_set_are_refused_at_paper_scale() -> None:
     for count in (None, 101):
         with pytest.raises(DataError, match=r"cifar10: .*data_batch_5\.bin are missing"):
             images.first("cifar10", partial, count, None)
+
+
+@pytest.mark.parametrize("name", ["fashion_mnist_60k", "cifar10_resnet8"])
+def test_half_the_steps_are_the_same_training_at_half_length(name: str) -> None:
+    whole, half = problem(name, steps=40), problem(name, steps=20)
+    assert (whole.steps, half.steps) == (40, 20)
+    assert max(map(whole.lr_factor, range(40))) == max(map(half.lr_factor, range(20))) == 1
+    assert whole.lr_factor(40) == half.lr_factor(20) == pytest.approx(0)
+    assert whole.lr_factor(0) == half.lr_factor(0) * 0.5  # a rise of two steps, and of one
+    middle = [one.lr_factor(one.rising + (one.steps - one.rising) // 2) for one in (whole, half)]
+    assert middle == pytest.approx([0.5, 0.5], abs=0.05)
+    assert torch.equal(whole.batch(7).images, half.batch(7).images)
+
+
+def test_channels_side_by_side_are_the_same_images() -> None:
+    one = problem("cifar10_resnet8")
+    batch = one.batch(0).images
+    assert batch.is_contiguous(memory_format=torch.channels_last)
+    one.format = torch.contiguous_format
+    assert one.batch(0).images.is_contiguous()
+    assert torch.equal(one.batch(0).images, batch)
+    # Weights stay as optimizers expect them.
+    [update] = one.updates(images.Batch(batch, one.batch(0).labels))
+    update.loss.backward()
+    for parameter in one.model.parameters():
+        assert parameter.is_contiguous()
+        assert parameter.grad is not None
+        assert parameter.grad.is_contiguous()

@@ -15,7 +15,7 @@ from hvadam_bench.problems.windows import WindowProblem
 
 pytestmark = pytest.mark.usefixtures("no_data_folder")  # the smallest scale needs no files
 
-WINDOWS = ["shakespeare_lstm", "pydoc_lstm", "wikitext2_transformer"]
+WINDOWS = ["shakespeare_lstm", "pydoc_lstm", "wikitext2_transformer", "shakespeare_gpt"]
 
 
 @pytest.mark.parametrize("name", WINDOWS)

@@ -15,8 +15,8 @@ from hvadam_bench.tasks import Task
 
 PTB = ["ptb_lstm1", "ptb_lstm2", "ptb_lstm3"]
 TRANSLATION = ["iwslt14_transformer", "multi30k_transformer"]
-WINDOWS = ["shakespeare_lstm", "pydoc_lstm", "wikitext2_transformer"]
-LANGUAGE = [*PTB, *TRANSLATION, *WINDOWS]
+WINDOWS = ["shakespeare_lstm", "pydoc_lstm", "wikitext2_transformer", "shakespeare_gpt"]
+LANGUAGE = [*PTB, "ptb_lstm128", *TRANSLATION, *WINDOWS]
 pytestmark = pytest.mark.usefixtures("no_data_folder")  # the smallest scale needs no files
 
 
@@ -66,7 +66,7 @@ def test_evaluations_leave_the_training_alone(name: str) -> None:
     assert train(quiet, 3, first=3) == train(asked, 3, first=3)
 
 
-@pytest.mark.parametrize("name", ["ptb_lstm2", "iwslt14_transformer"])
+@pytest.mark.parametrize("name", ["ptb_lstm2", "ptb_lstm128", "iwslt14_transformer"])
 def test_training_goes_on_from_its_state(name: str) -> None:
     changed: dict[str, Any] = {"average": 2} if name.startswith("iwslt") else {}
     whole, resumed = smoke(name, **changed), smoke(name, **changed)
@@ -80,9 +80,10 @@ def test_training_goes_on_from_its_state(name: str) -> None:
     assert whole.evaluate("test") == resumed.evaluate("test")
 
 
-def test_paper_scales_name_what_they_miss(tmp_path: Path) -> None:
+def test_the_largest_scales_name_what_they_miss(tmp_path: Path) -> None:
     for name in LANGUAGE:
         task: Task = tasks.get(name)
-        if task.scales["paper"]["data"] != "pydoc":
+        *_, settings = task.scales.values()
+        if settings["data"] != "pydoc":
             with pytest.raises(ValueError, match=r"put .* into .*none"):
-                task.build(task.scales["paper"], 0, "standard")
+                task.build(settings, 0, "standard")

@@ -13,7 +13,7 @@ from hvadam_bench.models.vgg import VGG11
 NETWORKS = ("vgg11", "resnet34", "densenet121", "vit_b16")
 VISION = [
     *(f"{data}_{network}" for data in ("cifar10", "cifar100") for network in NETWORKS),
-    "fashion_mnist_cnn",
+    *("fashion_mnist_cnn", "fashion_mnist_60k", "cifar10_resnet8"),
     "imagenet_resnet50",
 ]
 

@@ -16,6 +16,7 @@ COMMANDS = {
     "valley": studies.valley,
     "scaling": studies.scaling,
     "throughput": studies.throughput,
+    "baselines": studies.baselines,
     "tasks": runs.list_tasks,
     "contenders": runs.list_contenders,
     "run": runs.run_one,

@@ -191,3 +191,26 @@ def throughput(
     except ValueError as error:  # the data is not here
         raise typer.Exit(fail(str(error))) from error
     console.print(throughput_table(found).terminal())
+
+
+def baselines(
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the numbers go.")] = Path(
+        "results/baselines.json"
+    ),
+) -> None:
+    """Fit logistic regression and bigrams where small networks are compared; a minute or two."""
+    from hvadam_bench.cli.wiring import bar
+    from hvadam_bench.publishing.baselines import baselines_table
+    from hvadam_bench.studies.evidence.baselines import measure
+
+    refuse_directory(out, "baselines.json")
+    make_directory(out.parent)
+    console = Console()
+    try:
+        with bar(console) as on_progress:
+            found = measure(on_progress=on_progress)
+    except ValueError as error:  # the data is not here
+        raise typer.Exit(fail(str(error))) from error
+    found.save(out)
+    console.print(baselines_table(found).terminal())
+    typer.echo(f"wrote {out}")

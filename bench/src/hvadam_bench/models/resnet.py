@@ -1,4 +1,4 @@
-"""Residual networks: the 34 layers for 32×32 images, and the 50 layers of ImageNet."""
+"""Residual networks: 34 or 8 layers for 32×32 images, and the 50 layers of ImageNet."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from torch import Tensor, nn
 
 
 class ResNet(nn.Module):
-    """A stem, four stages of residual blocks that halve the image between them, a linear head.
+    """A stem, stages of residual blocks that halve the image between them, a linear head.
 
     Args:
         block: `Basic` or `Bottleneck`.
         depths: Blocks in each stage.
         classes: Outputs.
         width: Channels of the first stage; 64 in the published networks. Each stage doubles them.
-        stem: "small" keeps the image as it is (3×3), "imagenet" divides it by four (7×7 and a
-            max-pool) and starts convolutions at N(0, 2 / (k²·out)), where "small" starts them as
-            torch does. Each is what its experiments were published with.
+        stem: "small" keeps the image as it is (3×3), "half" halves it (3×3), "imagenet" divides it
+            by four (7×7 and a max-pool) and starts convolutions at N(0, 2 / (k²·out)), where the
+            others start them as torch does. "small" and "imagenet" are what their experiments were
+            published with.
 
     Example:
         >>> resnet34(classes=10, width=4)(torch.zeros(2, 3, 32, 32)).shape
@@ -37,11 +38,10 @@ class ResNet(nn.Module):
         stem: str = "small",
     ) -> None:
         super().__init__()
-        layers: list[nn.Module] = (
-            [_conv(3, width, 3), nn.BatchNorm2d(width), nn.ReLU()]
-            if stem == "small"
-            else [_conv(3, width, 7, 2), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
-        )
+        kernel, stride = {"small": (3, 1), "half": (3, 2), "imagenet": (7, 2)}[stem]
+        layers = [_conv(3, width, kernel, stride), nn.BatchNorm2d(width), nn.ReLU()]
+        if stem == "imagenet":
+            layers.append(nn.MaxPool2d(3, 2, 1))
         channels = width
         for stage, depth in enumerate(depths):
             for i in range(depth):
@@ -101,6 +101,11 @@ class Bottleneck(nn.Module):
 def resnet34(classes: int, width: int = 64, depths: Sequence[int] = (3, 4, 6, 3)) -> ResNet:
     """Build ResNet34 for images of 32×32; fewer blocks make a smaller one of its kind."""
     return ResNet(Basic, depths, classes, width, stem="small")
+
+
+def resnet8(classes: int, width: int = 32) -> ResNet:
+    """Build a ResNet of 8 layers for images of 32×32, which its stem halves."""
+    return ResNet(Basic, (1, 1, 1), classes, width, stem="half")
 
 
 def resnet50(classes: int, width: int = 64, depths: Sequence[int] = (3, 4, 6, 3)) -> ResNet:

@@ -26,7 +26,8 @@ from hvadam_bench.problems.augment import (
     random_flip,
     random_rotation,
 )
-from hvadam_bench.problems.spec import Problem, Split, Update, fit_batch
+from hvadam_bench.problems.schedules import warm_cosine
+from hvadam_bench.problems.spec import Problem, Split, Update, fit_batch, run_length
 
 # What the variants of a batch do to its cropped images; the first is the plain protocol.
 VARIANTS: tuple[Callable[[Tensor, Generator], Tensor], ...] = (
@@ -96,16 +97,19 @@ class ImageProblem(Problem):
     Args:
         make: Classes -> the network; its random numbers come from the run's seed.
         pictures: What to learn from and be tested on.
-        settings: "epochs", "batch_size" and "weight_decay" are read.
+        settings: "epochs" or "steps", "batch_size" and "weight_decay" are read.
         seed: The run's.
         protocol: "standard" or "inherited".
-        schedule: Epochs done -> what to multiply the learning rate by.
+        schedule: Epochs done -> what to multiply the learning rate by. If None, it rises for the
+            share "warmup" of the steps and then falls to 0 along half a cosine.
         warmup: Epochs over which the learning rate rises linearly from 0, batch by batch.
         channels: Means and standard deviations to normalise with.
         loaders: How many shuffled passes an inherited "epoch" is made of. With three, the batches
             take turns: flipped, AutoAugment, RandAugment; last batches that are not full are
             dropped.
         rotation: Degrees either way by which inherited batches are turned at the end.
+        channels_last: Whether the channels of a pixel lie side by side in memory, where a CPU's
+            convolutions of few channels take less time.
     """
 
     def __init__(
@@ -115,11 +119,12 @@ class ImageProblem(Problem):
         settings: Mapping[str, Any],
         seed: int,
         protocol: str,
-        schedule: Callable[[float], float],
+        schedule: Callable[[float], float] | None,
         warmup: float = 0.0,
         channels: tuple[Sequence[float], Sequence[float]] = CIFAR10_CHANNELS,
         loaders: int = 1,
         rotation: float = 0.0,
+        channels_last: bool = False,
     ) -> None:
         inherited = protocol == "inherited"
         self.seed = seed
@@ -133,8 +138,10 @@ class ImageProblem(Problem):
         self.rotation = rotation if inherited else 0.0
         whole = count // self.batch_size
         self.batches = whole if self.loaders > 1 else math.ceil(count / self.batch_size)
-        self.steps = round(settings["epochs"] * self.batches * self.loaders)
+        self.steps = run_length(settings, self.batches * self.loaders)
         self.schedule = schedule
+        self.rising = 0 if schedule else round(settings["warmup"] * self.steps)
+        self.format = torch.channels_last if channels_last else torch.contiguous_format
         self.warmup = warmup
         mean, deviation = channels
         self.mean = 255 * torch.tensor(mean).view(1, -1, 1, 1)
@@ -158,6 +165,8 @@ class ImageProblem(Problem):
         yield Update(cross_entropy(self.model(batch.images.to(device)), batch.labels.to(device)))
 
     def lr_factor(self, step: int) -> float:
+        if self.schedule is None:
+            return warm_cosine(step, self.steps, self.rising)
         per_epoch = self.batches * self.loaders
         rising = self.warmup * per_epoch
         return (step + 1) / rising if step < rising else self.schedule(step / per_epoch)
@@ -178,7 +187,7 @@ class ImageProblem(Problem):
         return {"accuracy": 100 * correct / len(indices), "loss": loss / len(indices)}
 
     def _normalised(self, levels: Tensor) -> Tensor:
-        return (levels - self.mean) / self.deviation
+        return ((levels - self.mean) / self.deviation).contiguous(memory_format=self.format)
 
     @property
     def _device(self) -> torch.device:

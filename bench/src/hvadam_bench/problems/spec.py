@@ -26,6 +26,16 @@ def fit_batch(settings: Mapping[str, Any], examples: int, name: str = "batch_siz
     return size
 
 
+def run_length(settings: Mapping[str, Any], batches: int) -> int:
+    """Return the steps of a run: "steps" of some settings, else "epochs" of so many batches.
+
+    Example:
+        >>> run_length({"steps": 70}, batches=20), run_length({"epochs": 1.5}, batches=20)
+        (70, 30)
+    """
+    return settings["steps"] if "steps" in settings else round(settings["epochs"] * batches)
+
+
 class Update(NamedTuple):
     """A loss to take one step on, and the network whose parameters move."""
 

@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 
 from hvadam_bench.data.text import Corpus
 from hvadam_bench.problems.schedules import warm_cosine
-from hvadam_bench.problems.spec import Problem, Split, Update, fit_batch
+from hvadam_bench.problems.spec import Problem, Split, Update, fit_batch, run_length
 
 Measure = Literal["perplexity", "bits_per_character"]
 
@@ -30,8 +30,8 @@ class WindowProblem(Problem):
     Args:
         make: Size of the vocabulary -> a network, tokens (n, length) -> logits.
         corpus: What to read; its validation and test splits stand apart from the training text.
-        settings: "length", "batch_size", "epochs", "warmup" (a share), "max_grad_norm" and
-            "weight_decay" are read.
+        settings: "length", "batch_size", "epochs" or "steps", "warmup" (a share),
+            "max_grad_norm" and "weight_decay" are read.
         seed: The run's.
         measure: The unit of the mean loss: exp(loss), or loss / ln 2.
     """
@@ -51,13 +51,13 @@ class WindowProblem(Problem):
         self.networks = {"model": self.model}
         length = settings["length"]
         self.windows: dict[Split, Tensor] = {
-            "train": _windows(corpus.train, length),
-            "valid": _windows(corpus.valid, length),
-            "test": _windows(corpus.test, length),
+            "train": cut_windows(corpus.train, length),
+            "valid": cut_windows(corpus.valid, length),
+            "test": cut_windows(corpus.test, length),
         }
         self.batch_size = fit_batch(settings, len(self.windows["train"]))
         self.batches = len(self.windows["train"]) // self.batch_size
-        self.steps = settings["epochs"] * self.batches
+        self.steps = run_length(settings, self.batches)
         self.rising = round(settings["warmup"] * self.steps)
         self.max_grad_norm = settings["max_grad_norm"]
         self.weight_decay = settings["weight_decay"]
@@ -92,7 +92,7 @@ class WindowProblem(Problem):
         return cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
 
 
-def _windows(stream: np.ndarray, length: int) -> Tensor:
+def cut_windows(stream: np.ndarray, length: int) -> Tensor:
     """Cut a stream into windows that share one token; its last few tokens are left out."""
     starts = np.arange(0, len(stream) - length, length)
     return torch.from_numpy(stream[starts[:, None] + np.arange(length + 1)])
