@@ -21,6 +21,7 @@ from hvadam_bench.publishing.figures import (
     plain_ticks,
     tidy,
 )
+from hvadam_bench.publishing.findings import tables
 from hvadam_bench.publishing.findings.wording import ratio
 from hvadam_bench.publishing.palette import (
     BLUE,
@@ -38,7 +39,7 @@ from hvadam_bench.studies.evidence.result import Beside, Dose, Evidence, Suite, 
 
 MARK = Mark("HVAdam", "o", RED, 7)
 TITLES = {"smooth": "smooth, full batch", "minibatch": "mini-batches"}
-AXES = {"smooth": "HVAdam's loss / theirs", "minibatch": "loss, %, or error, points"}
+AXES = {"smooth": "HVAdam's loss / theirs", "minibatch": "loss in %, or error in points"}
 # A picture reaches at least so far, and at most: factors, and percents or points.
 REACH = {"smooth": (math.log(2), math.log(100)), "minibatch": (1.0, 20.0)}
 
@@ -71,7 +72,7 @@ def draw_suites(evidence: Evidence) -> Figure:
     """Draw HVAdam beside the best of Adam's family: a row a task, to the left is better."""
     shown = [suite for suite in evidence.suites if suite.tasks]
     heights = [len(suite.tasks) + 1.0 for suite in shown]
-    figure = blank(0.38 * sum(heights) + 0.9 * len(shown))
+    figure = blank(0.34 * sum(heights) + 0.9 * len(shown))
     panels = figure.subplots(len(shown), squeeze=False, height_ratios=heights)[:, 0]
     for axes, suite in zip(panels, shown, strict=True):
         _draw_suite(axes, suite)
@@ -89,7 +90,7 @@ def draw_noise(doses: Sequence[Dose]) -> Figure:
         colour = shade(hues[place]) if place < len(hues) else GREY
         style = {"color": colour, "marker": "osD^v"[place % 5], "ms": 5, "lw": 1.4}
         known = [dose for dose in own if dose.share is not None]
-        left.plot([d.share for d in known], list(map(_response, known)), label=task, **style)
+        left.plot([d.share for d in known], list(map(_response, known)), label=named(task), **style)
         seen = [dose for dose in own if dose.alignment is not None]
         right.plot([d.alignment for d in seen], list(map(_response, seen)), **{**style, "lw": 0})
     for axes in (left, right):
@@ -98,8 +99,11 @@ def draw_noise(doses: Sequence[Dose]) -> Figure:
         plain_ticks(axes.yaxis)
         axes.tick_params(labelsize=9)
         tidy(axes, grid=True)
-    left.set_xscale("log", base=4)
-    left.set_xlim(left.get_xlim()[::-1])
+    left.set_xscale("log")
+    shares = sorted({dose.share for dose in doses if dose.share})
+    left.set_xticks(shares, [tables.part_of(share) for share in shares])
+    left.minorticks_off()
+    left.invert_xaxis()
     left.set_xlabel("batch, as a share of all: less is noisier", fontsize=9)
     right.set_xlabel("alignment after a few hundred steps", fontsize=9)
     left.set_ylabel("HVAdam's loss / Adam's", fontsize=9)
@@ -173,9 +177,19 @@ def _margin(task: TaskEvidence, part: str) -> float:
     return 100 * math.expm1(task.margin) if in_percent else task.margin
 
 
+def named(task: str) -> str:
+    """Return a task's short name for people.
+
+    Example:
+        >>> named("pinn_burgers")
+        'pinn burgers'
+    """
+    return task.replace("_", " ")
+
+
 def _row_label(task: TaskEvidence) -> str:
     rival = f"beside {label(task.family_best)}" if task.family_best else "beside nobody"
-    return f"{task.task.replace('_', ' ')}\n{rival}{'' if task.solved else ', unsolved'}"
+    return f"{named(task.task)}\n{rival}{'' if task.solved else ', unsolved'}"
 
 
 def _within(x: float, reach: float) -> bool:

@@ -74,7 +74,7 @@ def doses(evidence: Evidence) -> Table:
         [
             Markdown(title(dose)),
             f"{dose.batch:,}",
-            NOTHING if dose.share is None else _part(dose.share),
+            NOTHING if dose.share is None else part_of(dose.share),
             _ratio(dose),
             _plain(dose.alignment),
             _plain(dose.hidden_share),
@@ -112,7 +112,6 @@ def unfinished(evidence: Evidence) -> Table:
 
 def everyone(task: TaskEvidence) -> Table:
     """Return all contenders of a task."""
-    units = units_of(task)
     others = sorted({name for one in _everyone(task) for name in one.others})
     rows = []
     for name, one in task.contenders.items():
@@ -198,13 +197,23 @@ def power(evidence: Evidence) -> Table:
     return Table(["", "smallest that matters", "seen four times in five", "n"], rows)
 
 
+def part_of(share: float) -> str:
+    """Return a share of all examples as a fraction.
+
+    Example:
+        >>> part_of(1.0), part_of(0.0625)
+        ('all', '1/16')
+    """
+    return "all" if share == 1 else f"1/{round(1 / share)}"
+
+
 def _everyone(task: TaskEvidence) -> Sequence[Entrant]:
     return list(task.contenders.values())
 
 
 def _baseline(task: TaskEvidence) -> str:
     one = task.baseline
-    return NOTHING if one is None else f"{value(one.value, task)} ({one.name})"
+    return NOTHING if one is None else f"{value(one.value, task)} ({one.method})"
 
 
 def _best(task: TaskEvidence) -> str:
@@ -217,10 +226,6 @@ def _ratio(dose: Dose) -> str:
     if dose.amount is None or dose.low is None or dose.high is None:
         return NOTHING
     return factor(ratio(dose.amount))
-
-
-def _part(x: float) -> str:
-    return "all" if x == 1 else f"1/{round(1 / x)}"
 
 
 def _plain(x: Number) -> str:

@@ -16,11 +16,11 @@ from hvadam_bench.running.config import entrant
 from hvadam_bench.running.records import Record, Store
 from hvadam_bench.studies.evidence.parts import PartResults
 from hvadam_bench.studies.evidence.result import (
-    Baseline,
     Beside,
     Entrant,
     Number,
     TaskEvidence,
+    Trivial,
     Unfinished,
 )
 
@@ -38,7 +38,7 @@ def describe_task(
     reading: PartResults,
     part: Part,
     store: Store,
-    baseline: Baseline | None = None,
+    baseline: Trivial | None = None,
     pictures: Mapping[tuple[str, str], str] | None = None,
 ) -> TaskEvidence:
     """Return a finished study: everyone in it, and HVAdam beside each of the others.

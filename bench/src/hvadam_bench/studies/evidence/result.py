@@ -89,10 +89,10 @@ class Entrant:
 
 
 @dataclass(frozen=True)
-class Baseline:
-    """What a trivial model reaches on a task, for scale."""
+class Trivial:
+    """What a trivial model reaches on a task's test set."""
 
-    name: str
+    method: str
     value: float
 
 
@@ -137,7 +137,7 @@ class TaskEvidence:
     best: str | None
     solved: bool
     target: Number
-    baseline: Baseline | None
+    baseline: Trivial | None
     contenders: Mapping[str, Entrant]
     duels: Mapping[str, Beside]
 

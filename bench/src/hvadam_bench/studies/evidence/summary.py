@@ -23,13 +23,13 @@ from hvadam_bench.studies.evidence.describe import (
 from hvadam_bench.studies.evidence.noise import describe_noise
 from hvadam_bench.studies.evidence.parts import PartResults, Studies, planned, read, store_of
 from hvadam_bench.studies.evidence.result import (
-    Baseline,
     Beside,
     Counts,
     Evidence,
     Profile,
     Suite,
     TaskEvidence,
+    Trivial,
 )
 
 # The packages whose versions a page names.
@@ -160,5 +160,7 @@ def _pictures(path: Path) -> dict[tuple[str, str], str]:
     }
 
 
-def _baselines(path: Path) -> dict[str, Baseline]:
-    return {}
+def _baselines(path: Path) -> dict[str, Trivial]:
+    """Return what `hvadam baselines` wrote, by task; its own reader would load a framework."""
+    plain = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"of": {}}
+    return {task: Trivial(one["method"], one["test"]) for task, one in plain["of"].items()}
