@@ -103,7 +103,7 @@ def sweep_recipe(
 def evidence(
     parts: Annotated[
         str, typer.Option(metavar="NAMES", help="Only these; commas between them.")
-    ] = "tasks,ablation,sensitivity,generative",
+    ] = "smooth,noise,minibatch",
     store: Work = Path("runs/studies"),
     results: Results = Path("results"),
     workers: Workers = None,

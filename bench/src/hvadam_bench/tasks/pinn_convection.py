@@ -1,8 +1,8 @@
 """Convection solved by a network on points, as in "Challenges in Training PINNs".
 
-At "paper" scale the protocol of arXiv:2402.01868: waves of speed 40, the whole grid, a constant
-rate, float32. At "laptop" scale the waves are slower, as Adam rarely finds those of speed 40 in so
-few steps; float64, so that rounding has no part in it where losses get small.
+At "paper" scale the protocol of arXiv:2402.01868, where β is 40. At "laptop" scale it is 10, on
+fewer points, with a smaller network: in some thousand steps Adam arrives there at its best rate,
+but neither at 15 nor at 20. Float32 at both, as published; losses stay far above its rounding.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
 
 
 _LAPTOP = {
-    "speed": 20.0,
-    "grid": [129, 51],
-    "inside": 400,
+    "speed": 10.0,
+    "grid": [65, 51],
+    "inside": 300,
     "width": 32,
     "layers": 3,
     "steps": 4000,
     "warmup": 0.02,
     "schedule": "cosine",
-    "dtype": "float64",
+    "dtype": "float32",
     "batch": None,
     "arrived_below": 0.1,
 }
@@ -64,7 +64,6 @@ TASK = Task(
             "steps": 41_000,
             "warmup": 0.0,
             "schedule": "constant",
-            "dtype": "float32",
         },
     },
     evaluations=30,

@@ -1,8 +1,8 @@
 """A reaction solved by a network on points, as in "Challenges in Training PINNs".
 
-At "paper" scale the protocol of arXiv:2402.01868: growth of rate 5, the whole grid, a constant
-learning rate, float32. At "laptop" scale the same equation on fewer points with a smaller network;
-float64, so that rounding has no part in it where losses get small.
+At "paper" scale the protocol of arXiv:2402.01868, where ρ is 5. At "laptop" scale it is 3, on fewer
+points, with a smaller network: in some thousand steps Adam arrives there at its best rate, and at 5
+collapses to u = 0. Float32 at both, as published; losses stay far above its rounding.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
 
 
 _LAPTOP = {
-    "rate": 5.0,
-    "grid": [129, 51],
-    "inside": 400,
+    "rate": 3.0,
+    "grid": [65, 51],
+    "inside": 300,
     "width": 32,
     "layers": 3,
     "steps": 4000,
     "warmup": 0.02,
     "schedule": "cosine",
-    "dtype": "float64",
+    "dtype": "float32",
     "batch": None,
     "arrived_below": 0.1,
 }
@@ -63,7 +63,7 @@ TASK = Task(
             "steps": 41_000,
             "warmup": 0.0,
             "schedule": "constant",
-            "dtype": "float32",
+            "rate": 5.0,
         },
     },
     evaluations=30,

@@ -1,8 +1,9 @@
 """A string's vibration solved by a network on points, as in "Challenges in Training PINNs".
 
-At "paper" scale the protocol of arXiv:2402.01868: the fifth overtone, the whole grid, a constant
-rate, float32. At "laptop" scale the second, as Adam does not find the fifth in so few steps;
-float64, so that rounding has no part in it where losses get small.
+At "paper" scale the protocol of arXiv:2402.01868, where c is 2 and β is 5. At "laptop" scale c is 1
+and β is 2, on fewer points, with a smaller network: in some thousand steps Adam arrives there at
+its best rate, and with c = 2 does not. Float32 at both, as published; losses stay far above its
+rounding.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
 _LAPTOP = {
     "speed": 1.0,
     "overtone": 2,
-    "grid": [129, 51],
-    "inside": 400,
+    "grid": [65, 51],
+    "inside": 200,
     "width": 32,
     "layers": 3,
-    "steps": 4000,
+    "steps": 5000,
     "warmup": 0.02,
     "schedule": "cosine",
-    "dtype": "float64",
+    "dtype": "float32",
     "batch": None,
     "arrived_below": 0.1,
 }
@@ -66,7 +67,6 @@ TASK = Task(
             "steps": 41_000,
             "warmup": 0.0,
             "schedule": "constant",
-            "dtype": "float32",
         },
     },
     evaluations=30,

@@ -22,7 +22,7 @@ from hvadam_bench.sweeping.search import Study
 from hvadam_bench.sweeping.study_results import StudyResults, read_study
 from hvadam_bench.sweeping.sweep import Sweep
 
-PARTS = ("tasks", "ablation", "sensitivity", "generative")
+PARTS = ("smooth", "noise", "minibatch")
 Studies = Mapping[str, Sequence[Study]]  # part -> its studies, in the order in which they run
 
 
