@@ -25,7 +25,7 @@ SMOOTH = (
     *(Entry("nadam"), Entry("hvadam"), Entry("sgd", rate_of="adam")),
 )
 MINIBATCH = (Entry("adamw"), Entry("nadam"), Entry("hvadam"))
-# How many times lower than the others' a loss is; or points of accuracy above theirs.
+# How many times lower than the others' a loss is; of accuracies, two points for each doubling.
 GOOD = {"hvadam": 4.0, CONTROL: 2.0}
 # Examples in a batch, of 64 in all, and the alignment that HVAdam is made to see.
 ALIGNMENT = {64: 0.9, 16: 0.6, 4: 0.2}
@@ -71,7 +71,8 @@ def fill(
     for part, own in studies.items():
         store = store_of(folder, part)
         for arms in (one.arms() for one in own):
-            while needed := [one for arm in arms for one in arm.needed(Ledger(store))]:
+            ledger = Ledger(store)
+            while needed := [one for arm in arms for one in arm.needed(ledger)]:
                 for config, role in needed:
                     record = replace(ended(config, skill, part), role=role)
                     store.put(fate(config, record) if fate else record)
@@ -86,7 +87,7 @@ def ended(config: RunConfig, skill: Mapping[str, float], part: str) -> Record:
     if part == "noise" and config.contender == "hvadam":
         own = math.sqrt(batch / 15)
     if config.task.startswith("digits_"):
-        value = 90 + own - off - wobble
+        value = 90 + 2 * math.log2(own) - off - wobble
         metric, way = "accuracy", [10.0, value - 3, value - 0.5, value]
     else:
         value = 1e-3 / own * math.exp(off + wobble)

@@ -12,7 +12,6 @@ from hvadam_bench.analysis import arrivals, effects, judging, profiles, statisti
 from hvadam_bench.analysis.grouping import ContenderRuns, TaskResults
 from hvadam_bench.analysis.verdicts import middle_run
 from hvadam_bench.contenders import OURS
-from hvadam_bench.running.config import entrant
 from hvadam_bench.running.records import Record, Store
 from hvadam_bench.studies.evidence.parts import PartResults
 from hvadam_bench.studies.evidence.result import (
@@ -23,11 +22,12 @@ from hvadam_bench.studies.evidence.result import (
     Trivial,
     Unfinished,
 )
+from hvadam_bench.sweeping.recipes.evidence import MORE_MOMENTUM
 
 Part = Literal["smooth", "minibatch"]
 REFERENCES: Mapping[Part, str] = {"smooth": "adam", "minibatch": "adamw"}
 # Adam with more momentum and nothing else.
-CONTROL = entrant("adam", "beta1 0.95")
+CONTROL = MORE_MOMENTUM.entrant
 MIRRORED: Mapping[effects.Verdict, effects.Verdict] = {"ahead": "behind", "behind": "ahead"}
 # Of Fashion-MNIST and of CIFAR-10, where a task's settings do not say less.
 TEST_IMAGES = 10_000
@@ -110,9 +110,10 @@ def unfinished(reading: PartResults) -> Unfinished:
     """Return how far a study that is not finished has come."""
     arms = reading.study.arms()
     batch = reading.study.settings.get("batch")
+    dose = f"batch {batch}" if batch else "full batch"
     return Unfinished(
         task=reading.study.task,
-        about="" if batch is None else f"batch {batch}" if batch else "full batch",
+        about=dose if "batch" in reading.study.settings else "",
         finished=len(arms) - len(reading.unfinished),
         of=len(arms),
         runs=reading.runs,
