@@ -20,7 +20,7 @@ from hvadam_bench.publishing.findings.wording import (
     value,
     verdict,
 )
-from hvadam_bench.publishing.formatting import NOTHING, fixed, number, rate, share
+from hvadam_bench.publishing.formatting import NOTHING, counted, fixed, number, rate, share
 from hvadam_bench.publishing.markdown import Markdown
 from hvadam_bench.publishing.tables import Cell, Table
 from hvadam_bench.studies.evidence.result import (
@@ -30,7 +30,6 @@ from hvadam_bench.studies.evidence.result import (
     Number,
     Suite,
     TaskEvidence,
-    Unfinished,
 )
 
 
@@ -96,17 +95,21 @@ def claims(evidence: Evidence) -> Table:
 
 
 def unfinished(evidence: Evidence) -> Table:
-    """Return what has runs to come."""
-    parts: list[tuple[str, Sequence[Unfinished]]] = [
-        ("smooth", evidence.smooth.unfinished),
-        ("noise", evidence.noise.unfinished),
-        ("mini-batch", evidence.minibatch.unfinished),
-    ]
-    rows = [
-        [part, Markdown(f"`{one.task}`"), one.about, f"{one.finished} of {one.of}", str(one.runs)]
-        for part, cut in parts
-        for one in cut
-    ]
+    """Return what has runs to come, the doses of a task in one row."""
+    parts = {
+        "smooth": evidence.smooth.unfinished,
+        "noise": evidence.noise.unfinished,
+        "mini-batch": evidence.minibatch.unfinished,
+    }
+    rows = []
+    for part, cut in parts.items():
+        for task in dict.fromkeys(one.task for one in cut):
+            own = [one for one in cut if one.task == task]
+            finished, of, runs = (
+                sum(getattr(one, name) for one in own) for name in ("finished", "of", "runs")
+            )
+            about = counted(len(own), "dose") if part == "noise" else ""
+            rows.append([part, Markdown(f"`{task}`"), about, f"{finished} of {of}", str(runs)])
     return Table(["part", "task", "", "contenders finished", "runs recorded"], rows)
 
 
