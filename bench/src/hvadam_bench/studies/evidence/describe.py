@@ -182,16 +182,29 @@ def _beside(rival: str, found: effects.Judgement | None) -> Beside | None:
     if found is None:
         return None
     effect = found.effect
-    ends = (effect.estimate, effect.interval.low, effect.interval.high)
-    return Beside(rival, effect.n, *map(rounded, ends), rounded(found.p), found.verdict)
+    return Beside(
+        rival=rival,
+        n=effect.n,
+        amount=rounded(effect.estimate),
+        low=rounded(effect.interval.low),
+        high=rounded(effect.interval.high),
+        p=rounded(found.p),
+        verdict=found.verdict,
+    )
 
 
 def _mirrored(rival: str, found: effects.Judgement) -> Beside:
     """Return HVAdam beside a rival, where the rival was compared with HVAdam."""
     effect = found.effect
-    ends = (-effect.estimate, -effect.interval.high, -effect.interval.low)
-    verdict = MIRRORED.get(found.verdict, found.verdict)
-    return Beside(rival, effect.n, *map(rounded, ends), rounded(found.p), verdict)
+    return Beside(
+        rival=rival,
+        n=effect.n,
+        amount=rounded(-effect.estimate),
+        low=rounded(-effect.interval.high),
+        high=rounded(-effect.interval.low),
+        p=rounded(found.p),
+        verdict=MIRRORED.get(found.verdict, found.verdict),
+    )
 
 
 def _decay(runs: Sequence[Record]) -> str:
