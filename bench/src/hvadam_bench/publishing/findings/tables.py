@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hvadam_bench.contenders import OURS
+from hvadam_bench.contenders import OURS, REFERENCE
 from hvadam_bench.publishing.findings.wording import (
     amount,
     arrived,
@@ -77,11 +77,15 @@ def doses(evidence: Evidence) -> Table:
             _ratio(dose),
             _plain(dose.alignment),
             _plain(dose.hidden_share),
+            ", ".join(_rate(dose.rates.get(name)) for name in (OURS, REFERENCE)),
             str(dose.n),
         ]
         for dose in evidence.noise.doses
     ]
-    heads = ["", "batch", "of all", "HVAdam's loss / Adam's", "alignment", "hidden share", "n"]
+    heads = [
+        *("", "batch", "of all", "HVAdam's loss / Adam's", "alignment", "hidden share"),
+        *("lr: HVAdam, Adam", "n"),
+    ]
     return Table(heads, rows)
 
 
@@ -129,7 +133,7 @@ def everyone(task: TaskEvidence) -> Table:
                 arrived(one),
                 _count(one.to_target),
                 _count(one.evaluations),
-                _rate(one),
+                _chosen(one),
                 one.decay,
                 *(number(one.others.get(other)) for other in others),
             ]
@@ -239,12 +243,14 @@ def _count(x: Number) -> str:
     return "never" if x is None else f"{x:,.0f}"
 
 
-def _rate(one: Entrant) -> str:
-    lr = one.options.get("lr")
-    if lr is None:
-        return NOTHING
+def _rate(lr: Number) -> str:
+    return NOTHING if lr is None else rate(lr)
+
+
+def _chosen(one: Entrant) -> str:
+    """Return a learning rate and how it came about."""
     words = "" if one.tuned else " (reused)"
-    return rate(lr) + (" (edge)" if one.at_edge else words)
+    return _rate(one.options.get("lr")) + (" (edge)" if one.at_edge else words)
 
 
 def _share_of(own: Number, theirs: Number) -> str:
