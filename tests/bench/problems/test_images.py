@@ -169,3 +169,12 @@ def test_channels_side_by_side_are_the_same_images() -> None:
         assert parameter.is_contiguous()
         assert parameter.grad is not None
         assert parameter.grad.is_contiguous()
+
+
+def test_the_parts_of_the_test_split_make_up_its_accuracy() -> None:
+    own = problem("fashion_mnist_60k", test_images=100)
+    accuracy = own.evaluate("test")["accuracy"]
+    parts = own.test_parts()
+    assert len(parts) == images.PARTS
+    assert sum(parts) / len(parts) == pytest.approx(accuracy)
+    assert set(parts) <= {0.0, 50.0, 100.0}  # of two images each

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from hvadam_bench.problems.made_functions import low_rank_matrix, spirals, waves
+from hvadam_bench.problems.made_functions import low_rank_matrix, seen_entries, spirals, waves
 
 
 def test_spirals_are_each_others_reflection() -> None:
@@ -27,3 +27,11 @@ def test_matrices_have_the_rank_and_condition_asked_for() -> None:
     values = torch.linalg.svdvals(low_rank_matrix(12, 3, 100.0))
     assert values[:3].tolist() == pytest.approx([1.0, 0.1, 0.01])
     assert values[3:].max() < 1e-14
+
+
+def test_entries_are_seen_all_over_the_matrix_and_always_the_same() -> None:
+    seen = seen_entries(50, 0.3)
+    assert torch.equal(seen, seen_entries(50, 0.3))
+    assert seen.sum() == 750
+    assert seen.sum(0).min() > 4
+    assert seen.sum(1).min() > 4

@@ -99,11 +99,14 @@ def test_paths_end_where_the_runs_end() -> None:
         np.testing.assert_array_equal(np.asarray(end)[-1], one.path[-1])
 
 
-def test_everyone_races_but_the_trials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_everyone_races_but_the_trials_and_line_searches(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     raced: list[str] = []
     monkeypatch.setattr(wiring, "race", lambda problems, racers, *rest: raced.extend(racers))
     assert main(["valley", "--all", "--out", str(tmp_path)]) == 0
-    assert set(contenders.names()) - set(raced) == {contenders.TRIAL}
+    searching = {name for name in contenders.names() if contenders.get(name).closure}
+    assert set(contenders.names()) - set(raced) == {contenders.TRIAL, *searching}
 
 
 @pytest.mark.parametrize(

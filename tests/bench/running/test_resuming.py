@@ -22,8 +22,25 @@ from hvadam_bench.running.files import write_atomically
 from hvadam_bench.running.records import Record, Store
 from hvadam_bench.running.runner import Watcher, run
 
+SEARCHING = [name for name in contenders.names() if contenders.get(name).closure]
 
-@pytest.mark.parametrize("contender", contenders.names())
+
+@pytest.mark.parametrize("contender", SEARCHING)
+def test_line_searches_resume_too(contender: str, tmp_path: Path) -> None:
+    asked = RunConfig("matrix_factorization", contender, "smoke")
+    whole = run(asked, Store(tmp_path / "whole"))
+    assert whole.status == "done"
+    store = Store(tmp_path / "killed")
+    killer = Killer(12, 24, 36, 60)  # before there is a checkpoint, before the switch, after it
+    for _ in range(4):
+        with pytest.raises(KilledError):
+            run(asked, store, watcher=killer, checkpoint_seconds=0)
+    again = run(asked, store, watcher=killer, checkpoint_seconds=0)
+    assert essence(again) == essence(whole)
+    assert again.gradient_evaluations == whole.gradient_evaluations
+
+
+@pytest.mark.parametrize("contender", [n for n in contenders.names() if n not in SEARCHING])
 def test_killed_and_resumed_is_never_killed(contender: str, toys: Builder, tmp_path: Path) -> None:
     asked = config(contender)
     whole = run(asked, Store(tmp_path / "whole"))

@@ -182,19 +182,20 @@ def compare(
     whole = [scale.difference(*pair) for pair in zip(ours, theirs, strict=True)]
     differences = [min(max(one, -far), far) for one in whole]
     n = len(differences)
-    intervals = [
-        Interval(*sign_flips.interval(differences, level, noise), level)
-        for level in (1 - ALPHA, 1 - 2 * ALPHA)
-    ]
+
+    def interval(level: float) -> Interval:
+        return Interval(*sign_flips.interval(differences, level, noise), level)
+
     return Effect(
-        scale,
-        n,
-        fmean(differences) if n else math.nan,
-        stdev(differences) if n > 1 else math.nan,
-        *intervals,
-        sign_flips.p_value(differences, noise),
-        noise,
-        sum(abs(one) > far for one in whole),
+        scale=scale,
+        n=n,
+        estimate=fmean(differences) if n else math.nan,
+        sd=stdev(differences) if n > 1 else math.nan,
+        interval=interval(1 - ALPHA),
+        narrow=interval(1 - 2 * ALPHA),
+        p=sign_flips.p_value(differences, noise),
+        noise=noise,
+        clipped=sum(abs(one) > far for one in whole),
     )
 
 
@@ -221,28 +222,25 @@ def holm(ps: Sequence[float]) -> list[float]:
     return corrected
 
 
-def sampling_noise(ours: Sequence[float], theirs: Sequence[float], examples: int) -> float:
-    """Return the standard error in points that a test set of so many examples adds.
+def sampling_noise(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> float:
+    """Return the standard error of the difference that the choice of the test set adds.
 
-    Other examples would have given other accuracies, and more seeds do not help against that. How
-    often two networks fail on the same examples is not known from accuracies; this takes them to
-    fail independently. Networks that fail together differ by less chance, so it is an upper bound.
+    Other examples would have given another difference, and more seeds do not help against that. How
+    the difference varies from part to part of the test set tells how much.
 
     Args:
-        ours: Accuracies in percent; runs without an end are left out.
-        theirs: The same of the others.
-        examples: In the test set.
+        ours: Of each run, the metric over equal parts of the test set.
+        theirs: The same of the others, over the same parts.
 
     Example:
-        >>> round(sampling_noise([91.0], [91.0], 10_000), 3)
-        0.405
+        >>> round(sampling_noise([[90.0, 92.0], [92.0, 94.0]], [[90.0, 90.0]]), 6)
+        1.0
     """
-    variance = 0.0
-    for values in (ours, theirs):
-        ended = [value for value in values if math.isfinite(value)]
-        share = fmean(ended) / 100 if ended else 0.5  # the most that it can be
-        variance += share * (1 - share) / examples
-    return 100 * math.sqrt(variance)
+    if not ours or not theirs or len(ours[0]) < 2:
+        return 0.0
+    means = [[fmean(part) for part in zip(*runs, strict=True)] for runs in (ours, theirs)]
+    differences = [a - b for a, b in zip(*means, strict=True)]
+    return stdev(differences) / math.sqrt(len(differences))
 
 
 def detectable(sd: float, n: int, *, comparisons: int = 1, noise: float = 0.0) -> float:

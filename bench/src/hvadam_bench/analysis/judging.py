@@ -13,7 +13,7 @@ UNSOLVED = "nobody solves the task"
 
 
 def judge_against(
-    results: TaskResults, reference: str, suite: effects.Suite, examples: int | None = None
+    results: TaskResults, reference: str, suite: effects.Suite
 ) -> dict[str, effects.Judgement]:
     """Return the verdict on each contender beside one of them, corrected for all of them.
 
@@ -23,14 +23,13 @@ def judge_against(
         results: Of the task.
         reference: Whom to compare with.
         suite: Which says how much matters.
-        examples: In the test set, to add its noise to differences in accuracy.
     """
     finished = {one.name: one for one in results.race if one.judged and not one.is_cut}
     other = finished.pop(reference, None)
     if other is None:
         return {}
     scale = effects.scale_of(results.metric, suite)
-    found = {name: _effect(one, other, results, scale, examples) for name, one in finished.items()}
+    found = {name: _effect(one, other, results, scale) for name, one in finished.items()}
     judged = effects.judge(found)
     if is_solved(results):
         return judged
@@ -54,13 +53,12 @@ def best_of_all(results: TaskResults) -> str | None:
 
 
 def _effect(
-    one: ContenderRuns,
-    other: ContenderRuns,
-    results: TaskResults,
-    scale: effects.Scale,
-    examples: int | None,
+    one: ContenderRuns, other: ContenderRuns, results: TaskResults, scale: effects.Scale
 ) -> effects.Effect:
+    """Return how far one is ahead, with the noise of the test set where its parts are known."""
     pairs = paired(one.judged, other.judged, results.metric)
-    ours, theirs = [a for a, _ in pairs], [b for _, b in pairs]
-    noise = effects.sampling_noise(ours, theirs, examples) if examples else 0.0
-    return effects.compare(ours, theirs, scale, noise)
+    ours, theirs = (
+        [run.test_parts for run in own.judged if run.test_parts] for own in (one, other)
+    )
+    noise = effects.sampling_noise(ours, theirs) if scale.kind == "points" else 0.0
+    return effects.compare([a for a, _ in pairs], [b for _, b in pairs], scale, noise)

@@ -32,7 +32,7 @@ DRAWN = 2**13
 ROUNDING = 1e-12
 
 
-def p_value(differences: Sequence[float], noise: float = 0.0) -> float:
+def p_value(differences: Sequence[float] | Array, noise: float = 0.0) -> float:
     """Return the chance of a mean as far from 0 if signs are drawn: two-sided, exact if few.
 
     Args:
@@ -57,7 +57,9 @@ def p_value(differences: Sequence[float], noise: float = 0.0) -> float:
     return float(1 + np.count_nonzero(reach >= mean - slack)) / count
 
 
-def interval(differences: Sequence[float], level: float, noise: float = 0.0) -> tuple[float, float]:
+def interval(
+    differences: Sequence[float] | Array, level: float, noise: float = 0.0
+) -> tuple[float, float]:
     """Return the centres that the test does not reject at a level; unbounded for too few pairs.
 
     Args:

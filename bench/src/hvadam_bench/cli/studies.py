@@ -54,12 +54,16 @@ def speed(
     growth: Annotated[
         bool, typer.Option("--growth", help="Also how time grows, up to 100M parameters.")
     ] = False,
+    training: Annotated[
+        bool,
+        typer.Option("--training", help="Instead, whole training steps beside fused AdamW's."),
+    ] = False,
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Where the charts and the numbers go.")
     ] = Path("speed-results"),
 ) -> None:
     """Time a step of HVAdam beside Adam and AdaBelief, print tables, draw charts."""
-    from hvadam_bench.cli.wiring import time_steps
+    from hvadam_bench.cli.wiring import time_steps, time_training
     from hvadam_bench.studies.speed.benchmark import within_memory
     from hvadam_bench.studies.speed.contenders import CONTENDERS
     from hvadam_bench.studies.speed.result import Plan
@@ -67,6 +71,9 @@ def speed(
 
     chosen = [SHAPES[name] for name in parse_names(shapes, SHAPES, "shape", "'--shapes'")]
     make_directory(out)
+    if training:
+        time_training(out, Console(), threads=threads, quick=quick)
+        return
     plan = within_memory(Plan.quick() if quick else Plan())
     growing = (BY_PARAMETERS, BY_TENSORS) if growth else None
     time_steps(chosen, CONTENDERS, plan, out, Console(), threads=threads, growing=growing)
@@ -121,14 +128,15 @@ def valley(
 ) -> None:
     """Race optimizers on the paper's toy functions from hundreds of starts; resumes."""
     from hvadam_bench.cli.wiring import draw_paths, race, race_by_condition
-    from hvadam_bench.contenders import TRIAL, names
+    from hvadam_bench.contenders import TRIAL, get, names
     from hvadam_bench.studies.toy_functions.functions import FUNCTIONS, Problem
     from hvadam_bench.studies.toy_functions.result import PAPER_FOUR
     from hvadam_bench.studies.toy_functions.starts import parse_start
 
     if everyone and contenders is not None:
         raise typer.BadParameter("choose either --contenders or --all.", param_hint="'--all'")
-    known = names()
+    # Races are of single steps, and many starts at once: there is no line to search along.
+    known = [name for name in names() if not get(name).closure]
     racers = [name for name in known if name != TRIAL] if everyone else list(PAPER_FOUR)
     if contenders is not None:
         racers = parse_names(contenders, known, "contender", "'--contenders'")

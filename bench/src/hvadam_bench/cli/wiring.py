@@ -130,6 +130,24 @@ def time_steps(
     _tell(speed.write(found, out), console)
 
 
+def time_training(out: Path, console: Console, *, threads: int, quick: bool) -> None:
+    """Time whole training steps; print the table, write the numbers."""
+    from hvadam_bench.publishing.speed.training import READING, tabulate
+    from hvadam_bench.studies.speed.training import measure
+    from hvadam_bench.studies.speed.workloads import WORKLOADS
+
+    counts = {"rounds": 3, "steps": 1} if quick else {}
+    with bar(console) as on_progress:
+        found = measure(
+            list(WORKLOADS.values()), threads=threads, on_progress=on_progress, **counts
+        )
+    for trained in found.workloads:
+        console.print(tabulate(trained).terminal())
+    _say(READING, console)
+    found.save(out / "training.json")
+    _tell([out / "training.json"], console)
+
+
 @contextmanager
 def bar(console: Console) -> Iterator[OnProgress]:
     """Show a bar on a terminal, and lines elsewhere.

@@ -93,6 +93,13 @@ class Problem:
         """
         raise NotImplementedError
 
+    def test_parts(self) -> tuple[float, ...]:
+        """Return the metric over equal parts of the test split, just evaluated; empty if unknown.
+
+        They tell how much another test set might have changed it.
+        """
+        return ()
+
     def collapsed(self, measures: Mapping[str, float]) -> bool:
         """Return whether measures tell of samples that are all alike; only generators can."""
         return False

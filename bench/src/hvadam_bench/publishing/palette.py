@@ -109,6 +109,9 @@ _LOOKS = {
     "hvadam1": (RED, _DASHDOT),
     "hvadam2": (RED, _DASH),
     "hvadam_trial": (RED, _LONG),
+    "lbfgs": (GREEN, _DASH),
+    "adam_lbfgs": (BLUE, _LONG),
+    "hvadam_lbfgs": (_ORANGE, _DASH),
 }
 _STRANGER = (_ASH, _DOT)
 

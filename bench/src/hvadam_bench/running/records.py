@@ -44,7 +44,8 @@ class Point:
     """One evaluation on the way.
 
     Attributes:
-        step: Batches seen; 0 is before training.
+        step: Batches seen, or for contenders with line searches evaluations of the loss; 0 is
+            before training.
         examples: Examples seen.
         seconds: In training, without evaluations.
         train_loss: Mean over the batches since the last point.
@@ -96,6 +97,7 @@ class Record:
     study: str = ""  # the recipe or command that it was made for; "" for a single `hvadam run`
     role: Role = "judged"
     decay: Mapping[str, Decay] = field(default_factory=dict)  # by network, as it was really used
+    test_parts: tuple[float, ...] = ()  # the metric over equal parts of the test split, if known
     gradient_evaluations: int = 0  # backward passes of losses, all networks together
     # Whether it had the machine to itself, so that its seconds can be compared; None if unknown.
     alone: bool | None = None
@@ -103,8 +105,9 @@ class Record:
     def to_json(self) -> dict[str, Any]:
         """Return plain values; without what is not known, as records of before are written."""
         plain = {**asdict(self), "config": self.config.to_json()}
-        if self.alone is None:
-            del plain["alone"]
+        for name, unknown in (("alone", None), ("test_parts", ())):
+            if plain[name] == unknown:
+                del plain[name]
         return plain
 
     @classmethod
@@ -114,6 +117,7 @@ class Record:
             "config": RunConfig.from_json(plain["config"]),
             "curve": tuple(Point(**point) for point in plain["curve"]),
             "artifacts": tuple(plain["artifacts"]),
+            "test_parts": tuple(plain.get("test_parts", ())),
             "decay": {network: Decay(**decay) for network, decay in plain["decay"].items()},
         }
         return cls(**{**plain, **own})

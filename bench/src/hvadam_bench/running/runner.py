@@ -260,6 +260,7 @@ def _record(
         goal=task.goal,
         published=task.published.get(config.entrant) if same else None,
         basis=basis_of(config),
+        test_parts=training.test_parts if training else (),
         decay=training.decay if training else {},
         gradient_evaluations=training.gradient_evaluations if training else 0,
         alone=training.alone if training else None,

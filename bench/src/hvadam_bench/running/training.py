@@ -52,6 +52,7 @@ class Training:
         points: The steps to evaluate at, 0 and the last one among them.
         curve: The evaluations so far.
         artifacts: Files made at evaluations, by name.
+        test_parts: The metric over parts of the test split, once that was evaluated.
         decay: The weight decay of each network.
         gradient_evaluations: Backward passes so far, of all losses.
         train_seconds: In steps: fetching the batch, both passes, clipping, the optimizer.
@@ -90,6 +91,7 @@ class Training:
         self.step = 0
         self.curve: list[Point] = []
         self.artifacts: dict[str, bytes] = {}
+        self.test_parts: tuple[float, ...] = ()
         self.gradient_evaluations = 0
         self.train_seconds = 0.0
         self.evaluation_seconds = 0.0
@@ -208,6 +210,7 @@ class Training:
         started = perf_counter()
         with self._shown():
             measures = self._measured("test")
+            self.test_parts = self.problem.test_parts()
         self.evaluation_seconds += perf_counter() - started
         return measures
 

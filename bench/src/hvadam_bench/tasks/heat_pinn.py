@@ -16,7 +16,7 @@ def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
     """Build a tanh perceptron and the points that its residuals are taken at."""
     from hvadam_bench.models.perceptron import tanh_mlp
     from hvadam_bench.problems.full_batch import FullBatchProblem
-    from hvadam_bench.problems.heat import Points, loss
+    from hvadam_bench.problems.physics.heat import Points, loss
 
     points = Points.draw(settings["inside"], settings["edge"])
     widths = [2, *[settings["width"]] * settings["layers"], 1]

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from made_records import made_record
+
+from hvadam_bench.analysis import judging
+from hvadam_bench.analysis.effects import Judgement
+from hvadam_bench.analysis.grouping import TaskResults, group
+from hvadam_bench.running.config import RunConfig
+from hvadam_bench.running.records import Record
+
+SEEDS = range(10)
+
+
+def runs(
+    contender: str, factor: float, *, variant: str = "", arrived: bool | None = None, n: int = 10
+) -> list[Record]:
+    """Return runs whose losses spread widely over seeds, times a factor."""
+    found = []
+    for seed in range(n):
+        config = RunConfig("digits_mlp", contender, "smoke", seed, {}, variant=variant)
+        record = made_record(factor * 2.0 ** (seed % 5), config=config, metric="loss")
+        told = {} if arrived is None else {"arrived": float(arrived)}
+        found.append(replace(record, test={**record.test, **told}))
+    return found
+
+
+def results(*contenders: list[Record]) -> TaskResults:
+    return group([record for own in contenders for record in own])[0]
+
+
+def test_verdicts_are_paired_by_seed_and_corrected_for_the_field() -> None:
+    task = results(runs("adam", 1.0), runs("hvadam", 0.5), runs("nadam", 1.01), runs("sgd", 3.0))
+    found = judging.judge_against(task, "adam", "smooth")
+    assert {name: one.verdict for name, one in found.items()} == {
+        **{"hvadam": "ahead", "nadam": "equal", "sgd": "behind"},
+    }
+    ahead = found["hvadam"]
+    assert ahead.effect.scale.told(ahead.effect.estimate) == pytest.approx(2)
+    assert ahead.p == pytest.approx(3 * 2 / 2**10)
+    assert found["sgd"].effect.estimate == pytest.approx(-math.log(3))
+    assert judging.judge_against(task, "hvadam", "smooth")["adam"].verdict == "behind"
+    # What is equal among smooth losses is a lead among mini-batches.
+    assert judging.judge_against(task, "adam", "minibatch")["nadam"].verdict == "behind"
+
+
+def test_few_seeds_decide_nothing() -> None:
+    found = judging.judge_against(
+        results(runs("adam", 1.0), runs("hvadam", 0.5, n=9)), "adam", "smooth"
+    )
+    assert (found["hvadam"].verdict, found["hvadam"].reason) == ("undecided", "n < 10")
+
+
+def test_a_task_that_nobody_solves_has_no_verdict() -> None:
+    lost, won = (
+        [runs("adam", 1.0, arrived=end), runs("hvadam", 0.5, arrived=end)] for end in (False, True)
+    )
+    assert judging.judge_against(results(*won), "adam", "smooth")["hvadam"].verdict == "ahead"
+    found = judging.judge_against(results(*lost), "adam", "smooth")["hvadam"]
+    assert (found.verdict, found.reason) == ("undecided", judging.UNSOLVED)
+
+
+def test_who_is_not_finished_is_left_out() -> None:
+    broken = [replace(one, status="failed") for one in runs("nadam", 1.0)[:1]]
+    task = results(runs("adam", 1.0), runs("hvadam", 0.5), broken + runs("nadam", 0.1)[1:])
+    assert set(judging.judge_against(task, "adam", "smooth")) == {"hvadam"}
+    assert judging.judge_against(task, "nadam", "smooth") == {}
+    assert judging.judge_against(task, "adamw", "smooth") == {}
+    assert judging.best_of_family(task) == "adam"
+    assert judging.best_of_all(task) == "hvadam"
+
+
+def test_the_family_counts_its_variants_and_nobody_else() -> None:
+    task = results(
+        *(runs("adam", 1.0), runs("adam", 0.8, variant="beta1 0.95"), runs("nadam", 0.9)),
+        *(runs("hvadam", 0.5), runs("muon", 0.3)),
+    )
+    assert judging.best_of_family(task) == "adam (beta1 0.95)"
+    assert judging.best_of_all(task) == "muon"
+    assert judging.best_of_family(results(runs("muon", 1.0))) is None
+
+
+def test_the_noise_of_the_test_set_joins_accuracies() -> None:
+    def accuracies(contender: str, value: float, *parts: float) -> list[Record]:
+        configs = [RunConfig("digits_mlp", contender, "smoke", seed, {}) for seed in SEEDS]
+        made = [made_record(value, config=config) for config in configs]
+        return [replace(one, test_parts=parts) for one in made]
+
+    def judged(*parts: float) -> Judgement:
+        task = results(accuracies("adamw", 91.0, *[91.0] * len(parts)), ours(*parts))
+        return judging.judge_against(task, "adamw", "minibatch")["hvadam"]
+
+    def ours(*parts: float) -> list[Record]:
+        return accuracies("hvadam", 91.5, *parts)
+
+    assert judged().verdict == judged(91.5, 91.5).verdict == "ahead"
+    told = judged(91.0, 92.0)  # all of it is in one half of the test set
+    assert told.verdict == "undecided"
+    assert told.effect.noise == pytest.approx(0.5)

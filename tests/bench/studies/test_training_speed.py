@@ -1,0 +1,104 @@
+"""What whole training steps cost: the arithmetic and the pairing. No test looks at a real time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from hvadam_bench.publishing.speed.training import tabulate
+from hvadam_bench.studies.speed import training
+from hvadam_bench.studies.speed.contenders import ADAM, Contender
+from hvadam_bench.studies.speed.training import TrainingSpeed, Workload, measure
+from hvadam_bench.studies.speed.workloads import WORKLOADS
+
+
+class FakeTime:
+    """A clock that losses and steps move: a loss takes 8, a step as long as its optimizer says."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def workload(self) -> Workload:
+        def make() -> Any:
+            def loss(network: nn.Module) -> torch.Tensor:
+                self.now += 8.0
+                return network(torch.ones(4, 3)).sum()
+
+            return nn.Linear(3, 1), loss
+
+        return Workload("fake", "a fake", make)
+
+    def contender(self, name: str, seconds: float, **options: Any) -> Contender:
+        time = self
+
+        class Slow(torch.optim.Adam):
+            def step(self, closure: Any = None) -> None:
+                time.now += seconds
+                super().step()
+
+        return Contender(name, Slow, options, ADAM)
+
+
+def test_what_is_added_is_beside_the_reference(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    time = FakeTime()
+    monkeypatch.setattr(training, "REFERENCE", time.contender("AdamW fused", 2.0))
+
+    def refuse(params: Any) -> Any:
+        raise RuntimeError("not\n here")
+
+    contenders = [
+        time.contender("ours", 4.0, amsgrad=True),  # three states for two
+        Contender("missing", refuse, {}, ADAM),
+    ]
+    before = torch.get_num_threads()
+    found = measure([time.workload()], contenders, rounds=3, steps=2, clock=time)
+    assert torch.get_num_threads() == before
+    [trained] = found.workloads
+    [one] = trained.results
+    assert (trained.parameters, len(one.seconds)) == (4, 3)
+    assert one.added.median == pytest.approx(12 / 10 - 1)
+    assert one.optimizer_ratio.median == pytest.approx(2.0)
+    assert one.optimizer_share.median == pytest.approx(4 / 12)
+    # Parameters, two or three states, and in the step at least the gradients: 16 bytes each.
+    assert one.reference_peak_bytes >= 4 * 16
+    assert one.peak_bytes - one.reference_peak_bytes >= 16
+    assert trained.skipped[0].reason == "not here"
+
+    text = tabulate(trained).markdown()
+    assert "+20.0%" in text
+    assert "33.3%" in text
+    assert "skipped: not here" in text
+    found.save(tmp_path / "training.json")
+    assert TrainingSpeed.load(tmp_path / "training.json") == found
+
+
+def test_contenders_are_there_and_the_reference_is_fused_adamw() -> None:
+    assert training.REFERENCE.options == {"fused": True}
+    assert training.REFERENCE.optimizer is torch.optim.AdamW
+    assert {one.options.get("state_dtype") for one in training.TRAINED} == {
+        *(None, "bfloat16", "int8")
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["resnet18", "lstm", "pinn"])
+def test_every_workload_trains(name: str) -> None:
+    found = measure([WORKLOADS[name]], rounds=1, steps=1)
+    [trained] = found.workloads
+    assert not trained.skipped
+    assert all(one.peak_bytes > 0 for one in trained.results)
+
+
+def test_the_transformer_has_the_size_of_gpt_2_small() -> None:
+    with torch.device("meta"):
+        network, _ = WORKLOADS["gpt2"].make()
+    assert sum(p.numel() for p in network.parameters()) == pytest.approx(124e6, rel=0.01)
