@@ -213,7 +213,9 @@ def test_a_row_for_each_task_and_dots_left_of_the_line_where_it_is_better(good: 
     assert len(figure.axes) == 2
     for axes, suite in zip(figure.axes, good.suites, strict=True):
         assert len(axes.get_yticks()) == len(suite.tasks)
-        marks = [one for one in axes.lines if one.get_marker() in ("o", "<")]  # "<": beyond the edge
+        marks = [
+            one for one in axes.lines if one.get_marker() in ("o", "<")
+        ]  # "<": beyond the edge
         places = [x for one in marks for x in np.atleast_1d(np.asarray(one.get_xdata()))]
         assert len(places) >= len(suite.tasks)
         assert all(place < 0 for place in places)

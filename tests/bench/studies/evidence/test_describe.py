@@ -61,7 +61,7 @@ def test_effects_are_the_factors_that_the_losses_were_made_with(tmp_path: Path) 
     [images] = evidence.minibatch.tasks
     assert images.unit == "points"
     assert images.duels["adamw"].amount == pytest.approx(4, abs=0.1)
-    # The noise of the test set is in the interval: ten seeds without spread do not make it a point.
+    # The noise of the test set is in the interval: ten seeds that agree do not make it a point.
     low, high = images.duels["adamw"].low, images.duels["adamw"].high
     assert high is not None
     assert low is not None

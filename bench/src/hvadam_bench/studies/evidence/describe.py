@@ -29,8 +29,6 @@ REFERENCES: Mapping[Part, str] = {"smooth": "adam", "minibatch": "adamw"}
 # Adam with more momentum and nothing else.
 CONTROL = MORE_MOMENTUM.entrant
 MIRRORED: Mapping[effects.Verdict, effects.Verdict] = {"ahead": "behind", "behind": "ahead"}
-# Of Fashion-MNIST and of CIFAR-10, where a task's settings do not say less.
-TEST_IMAGES = 10_000
 DIGITS = 6  # significant ones, of the numbers that are kept
 
 
@@ -53,9 +51,8 @@ def describe_task(
     task = results_of(reading)
     reference = REFERENCES[part]
     scale = effects.scale_of(task.metric, part)
-    examples = _test_examples(task)
-    against = judging.judge_against(task, reference, part, examples)
-    beside_ours = judging.judge_against(task, OURS, part, examples)
+    against = judging.judge_against(task, reference, part)
+    beside_ours = judging.judge_against(task, OURS, part)
     target = profiles.target(task.contenders[reference].judged, task.metric)
     times = {} if target is None else profiles.times_to_target(task, target)
     shares = arrivals.arrivals(task)
@@ -212,14 +209,6 @@ def _decay(runs: Sequence[Record]) -> str:
     found = {one for run in runs for one in run.decay.values()}
     words = sorted(one.kind if one.kind == "none" else f"{one.kind} {one.value:g}" for one in found)
     return ", ".join(words) or "none"
-
-
-def _test_examples(task: TaskResults) -> int | None:
-    """Return how many images accuracies are of; None for other measures."""
-    if not task.metric.name.endswith("accuracy"):
-        return None
-    run = next(run for one in task.race for run in one.judged)
-    return run.basis["settings"].get("test_images") or TEST_IMAGES
 
 
 def _steps(run: Record) -> int:
