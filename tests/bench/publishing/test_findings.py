@@ -78,7 +78,7 @@ def test_while_it_runs_the_pages_say_how_far_it_is(tmp_path: Path, good: Evidenc
     for name in ("README.md", "findings.md"):
         said = flat(texts[name])
         assert "**On smooth, full-batch problems: too early to say.**" in said
-        assert "1 of 3 tasks are finished." in said
+        assert "1 of 3 tasks is finished." in said
         assert "**With mini-batches: no answer yet.**" in said
         assert "How to tell beforehand**: the runs that could say are not finished." in said
     assert "| smooth | `two_spirals` |  | 0 of 5 | 0 |" in texts["findings.md"]

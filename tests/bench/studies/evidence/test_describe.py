@@ -40,7 +40,7 @@ def test_numbers_are_those_of_the_records(tmp_path: Path) -> None:
     # Who reuses a rate has Adam's, and tried none.
     reused = task.contenders["sgd"]
     assert reused.options["lr"] == task.contenders["adam"].options["lr"]
-    assert (reused.tuned, reused.rates) == (False, {})
+    assert (reused.tuned, reused.rate_of, reused.rates) == (False, "adam", {})
 
 
 def test_effects_are_the_factors_that_the_losses_were_made_with(tmp_path: Path) -> None:

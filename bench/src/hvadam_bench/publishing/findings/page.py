@@ -5,8 +5,8 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping
 
-from hvadam_bench.analysis.effects import ALPHA, FEWEST_PAIRS, POWER
-from hvadam_bench.analysis.profiles import FURTHEST, SHARE
+from hvadam_bench.analysis import profiles
+from hvadam_bench.analysis.effects import ALPHA, FEWEST_PAIRS, FURTHEST, POWER
 from hvadam_bench.publishing.findings import tables, wording
 from hvadam_bench.publishing.markdown import sections
 from hvadam_bench.publishing.pages import asset, render, say
@@ -26,6 +26,7 @@ def render_findings(evidence: Evidence) -> str:
         tables=tables,
         fewest=FEWEST_PAIRS,
         alpha=ALPHA,
+        furthest=FURTHEST,
         looked_at=LOOKED_AT,
     )
 
@@ -38,8 +39,8 @@ def render_details(evidence: Evidence) -> str:
         tables=tables,
         wording=wording,
         power=POWER,
-        share=SHARE,
-        furthest=FURTHEST,
+        share=profiles.SHARE,
+        furthest=profiles.FURTHEST,
     )
 
 

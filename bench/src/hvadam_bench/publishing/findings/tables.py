@@ -249,7 +249,7 @@ def _rate(lr: Number) -> str:
 
 def _chosen(one: Entrant) -> str:
     """Return a learning rate and how it came about."""
-    words = "" if one.tuned else " (reused)"
+    words = f" (that of {named(one.rate_of)})" if one.rate_of else "" if one.tuned else " (fixed)"
     return _rate(one.options.get("lr")) + (" (edge)" if one.at_edge else words)
 
 

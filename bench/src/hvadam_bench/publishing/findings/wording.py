@@ -86,12 +86,14 @@ def factor(x: float) -> str:
     Example:
         >>> factor(0.5), factor(0.034), factor(12.3), factor(math.inf)
         ('0.50', '0.034', '12', '∞')
-        >>> factor(0.03), factor(1.25), factor(1e-5)
-        ('0.030', '1.2', '1e-5')
+        >>> factor(0.03), factor(1.25), factor(1e-5), factor(100.0)
+        ('0.030', '1.2', '1e-5', '100')
     """
     if math.isinf(x):
         return "∞"
-    return f"{x:#.2g}" if 1e-3 <= x < 10 else number(x, 2)
+    if 9.95 <= x < 1e5:
+        return f"{x:,.0f}"
+    return f"{x:#.2g}" if 1e-3 <= x < 1e5 else number(x, 2)
 
 
 def smallest(task: TaskEvidence) -> str:

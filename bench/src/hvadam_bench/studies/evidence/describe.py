@@ -56,6 +56,7 @@ def describe_task(
     target = profiles.target(task.contenders[reference].judged, task.metric)
     times = {} if target is None else profiles.times_to_target(task, target)
     shares = arrivals.arrivals(task)
+    owners = {entry.entrant: entry.rate_of for entry in reading.study.entries}
     spread = against[OURS].effect
     longest = max((run for one in task.race for run in one.judged), key=_steps)
     return TaskEvidence(
@@ -86,6 +87,7 @@ def describe_task(
         contenders={
             one.name: Entrant(
                 **_measured(one, task),
+                rate_of=owners[one.name],
                 arrived=rounded(shares[one.name].share) if one.name in shares else None,
                 to_target=finite(times.get(one.name)),
                 against_reference=_beside(reference, against.get(one.name)),

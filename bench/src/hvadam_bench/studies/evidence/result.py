@@ -52,7 +52,8 @@ class Entrant:
 
     Attributes:
         options: What it was judged with, the learning rate among them.
-        tuned: Whether its learning rate was chosen for it, rather than reused.
+        tuned: Whether its learning rate was chosen among several.
+        rate_of: Whose rate it takes instead; "" if it is its own.
         at_edge: Whether the best rate is at the edge of those tried.
         rates: Learning rate -> validation value in tuning, median over the tuning seeds.
         decay: The weight decay that its runs worked with, such as "decoupled 0.01".
@@ -60,7 +61,7 @@ class Entrant:
         median, low, high: Their median and quartiles.
         arrived: The share of runs that solved the task, where the task says what that is.
         evaluations: Gradient evaluations of a run, line searches included; the median.
-        to_target: Those it took to the target, the median; None if most runs never got there.
+        to_target: Those by which half of the runs were at the target; None if fewer got there.
         others: Medians of what else was measured.
         against_reference: Beside the task's reference; None for itself.
         picture: What the run in the middle had made of a picture at its end: a PNG in base64.
@@ -68,6 +69,7 @@ class Entrant:
 
     options: Mapping[str, Any]
     tuned: bool
+    rate_of: str
     at_edge: bool
     rates: Mapping[str, Number]
     decay: str
