@@ -13,20 +13,21 @@ from made_records import made_record
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Decay, Point, Record
 from hvadam_bench.studies.evidence import summary
-from hvadam_bench.studies.evidence.describe import CONTROL
+from hvadam_bench.studies.evidence.describe import AS_MUCH, CONTROL
 from hvadam_bench.studies.evidence.parts import Studies, store_of
 from hvadam_bench.studies.evidence.result import Evidence
 from hvadam_bench.sweeping.ledger import Ledger
+from hvadam_bench.sweeping.recipes.evidence import MORE_MOMENTUM
 from hvadam_bench.sweeping.search import Entry, Study
 
 Fate = Callable[[RunConfig, Record], Record]
 SMOOTH = (
-    *(Entry("adam"), Entry("adam", {"betas": [0.95, 0.999]}, variant="beta1 0.95")),
-    *(Entry("nadam"), Entry("hvadam"), Entry("sgd", rate_of="adam")),
+    *(Entry("adam"), *MORE_MOMENTUM, Entry("nadam"), Entry("hvadam")),
+    Entry("sgd", rate_of="adam"),
 )
 MINIBATCH = (Entry("adamw"), Entry("nadam"), Entry("hvadam"))
 # How many times lower than the others' a loss is; of accuracies, two points for each doubling.
-GOOD = {"hvadam": 4.0, CONTROL: 2.0}
+GOOD = {"hvadam": 4.0, CONTROL: 2.0, AS_MUCH: 3.0}
 # Examples in a batch, of 64 in all, and the alignment that HVAdam is made to see.
 ALIGNMENT = {64: 0.9, 16: 0.6, 4: 0.2}
 # A third of the steps comes before the first look at the diagnostics.

@@ -20,6 +20,7 @@ from PIL import Image
 from hvadam_bench.cli import main
 from hvadam_bench.publishing.findings import figures, page, publish, tables, wording
 from hvadam_bench.publishing.markdown import wrap
+from hvadam_bench.studies.evidence.describe import AS_MUCH
 from hvadam_bench.studies.evidence.result import Beside, Evidence, Rule
 
 ROOT = Path(__file__).parents[3]
@@ -40,7 +41,7 @@ def published(evidence: Evidence, out: Path) -> dict[str, str]:
 
 def test_the_answer_follows_from_the_verdicts(tmp_path: Path, good: Evidence) -> None:
     studies = everything()
-    fill(tmp_path, studies, {"hvadam": 0.25})
+    fill(tmp_path, studies, {"hvadam": 0.25, AS_MUCH: 0.25})
     bad = told(tmp_path, studies)
     first, second, momentum, best, rule = page.lines(good)
     assert first.startswith("**On smooth, full-batch problems: use it.** Against Adam, HVAdam is")
@@ -48,6 +49,7 @@ def test_the_answer_follows_from_the_verdicts(tmp_path: Path, good: Evidence) ->
     assert first.endswith("All 2 tasks are finished.")
     assert second.startswith("**With mini-batches: use it.** Against AdamW, HVAdam is ahead on 2")
     assert "Beside Adam with `beta1=0.95`, HVAdam is ahead on 2 of 2 tasks." in momentum
+    assert "With `beta1=0.95` as well, it is ahead on 2 of 2 tasks." in momentum
     assert "on smooth, full-batch problems HVAdam on 2 of 2 tasks" in best
     assert '["alignment"]`. Above 0.4 HVAdam ended lower than Adam' in rule
     assert "in 3 of 3 cases (2 by always guessing the same)" in rule
@@ -81,7 +83,7 @@ def test_while_it_runs_the_pages_say_how_far_it_is(tmp_path: Path, good: Evidenc
         assert "1 of 3 tasks is finished." in said
         assert "**With mini-batches: no answer yet.**" in said
         assert "How to tell beforehand**: the runs that could say are not finished." in said
-    assert "| smooth | `two_spirals` |  | 0 of 5 | 0 |" in texts["findings.md"]
+    assert "| smooth | `two_spirals` |  | 0 of 6 | 0 |" in texts["findings.md"]
     nothing = told(tmp_path / "none", {"smooth": planned})
     texts = published(nothing, tmp_path)
     assert "0 of 3 tasks are finished." in flat(texts["README.md"])

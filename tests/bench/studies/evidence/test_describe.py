@@ -58,6 +58,8 @@ def test_effects_are_the_factors_that_the_losses_were_made_with(tmp_path: Path) 
     assert behind is not None
     assert behind.amount == task.duels["adam"].amount
     assert (task.best, task.family_best) == ("hvadam", CONTROL)
+    assert task.momentum is not None
+    assert math.exp(task.momentum.amount or 0) == pytest.approx(1.5, rel=0.03)
     [images] = evidence.minibatch.tasks
     assert images.unit == "points"
     assert images.duels["adamw"].amount == pytest.approx(4, abs=0.1)
@@ -77,7 +79,7 @@ def test_the_worse_is_behind_and_noise_is_undecided_or_equal(tmp_path: Path) -> 
         swing = math.exp((-1) ** config.seed * (config.contender == "hvadam"))
         return replace(record, test={**record.test, "loss": 1e-3 * swing})
 
-    fill(tmp_path, studies, {"hvadam": 0.25, CONTROL: 1.0}, scattered)
+    fill(tmp_path, studies, {"hvadam": 0.25}, scattered)
     behind, noisy = told(tmp_path, studies).smooth.tasks
     assert {one.verdict for one in behind.duels.values()} == {"behind"}
     assert noisy.duels["adam"].verdict == "undecided"

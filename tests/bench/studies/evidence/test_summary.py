@@ -11,20 +11,21 @@ from made_evidence import everything, fill, minibatch, smooth, told
 
 from hvadam_bench.running.records import Store
 from hvadam_bench.studies.evidence import summary
-from hvadam_bench.studies.evidence.describe import CONTROL
+from hvadam_bench.studies.evidence.describe import AS_MUCH, CONTROL
 from hvadam_bench.studies.evidence.parts import PARTS, planned, store_of
 from hvadam_bench.studies.evidence.result import Evidence
 
 
 def test_flip_the_records_and_the_counts_flip(tmp_path: Path, good: Evidence) -> None:
     studies = everything()
-    fill(tmp_path, studies, {"hvadam": 0.25})
+    fill(tmp_path, studies, {"hvadam": 0.25, AS_MUCH: 0.5})
     for evidence, verdict in ((good, "ahead"), (told(tmp_path, studies), "behind")):
         for suite in evidence.suites:
             assert suite.standings["reference"][verdict] == 2
             assert suite.standings["family"][verdict] == 2
             assert sum(suite.standings["reference"].values()) == 2
         assert evidence.smooth.standings["control"][verdict] == 2
+        assert evidence.smooth.standings["momentum"][verdict] == 2
         assert "control" not in evidence.minibatch.standings
     assert good.smooth.family == ("adam", CONTROL, "nadam")
 
@@ -42,7 +43,7 @@ def test_what_is_not_finished_is_named_and_counts_nowhere(tmp_path: Path) -> Non
     assert sum(evidence.smooth.standings["reference"].values()) == 1
     assert sum(evidence.smooth.best.values()) == 1
     cut = {one.task: (one.finished, one.of) for one in evidence.smooth.unfinished}
-    assert cut == {"two_spirals": (4, 5), "matrix_factorization": (0, 5)}
+    assert cut == {"two_spirals": (5, 6), "matrix_factorization": (0, 6)}
 
 
 def test_nothing_finished_is_evidence_too(tmp_path: Path) -> None:
@@ -61,7 +62,7 @@ def test_the_evidence_has_one_form_and_comes_back_from_it(tmp_path: Path, good: 
 
 def test_profiles_are_of_those_on_every_task(good: Evidence) -> None:
     suite = good.smooth
-    assert set(suite.profiles) == {"adam", CONTROL, "nadam", "sgd", "hvadam"}
+    assert set(suite.profiles) == {"adam", CONTROL, "nadam", "sgd", "hvadam", AS_MUCH}
     assert suite.scores["hvadam"] == 1 > suite.scores["nadam"]
 
 

@@ -62,7 +62,7 @@ def suite(found: Suite) -> Table:
         f"HVAdam beside {reference}",
         "beside the best of Adam's family",
         "best of all",
-        *([f"runs that arrive: HVAdam, {reference}"] if shares else []),
+        *([f"arrive: HVAdam, {reference}"] if shares else []),
     ]
     return Table(heads, rows)
 

@@ -26,8 +26,8 @@ from hvadam_bench.sweeping.recipes.evidence import MORE_MOMENTUM
 
 Part = Literal["smooth", "minibatch"]
 REFERENCES: Mapping[Part, str] = {"smooth": "adam", "minibatch": "adamw"}
-# Adam with more momentum and nothing else.
-CONTROL = MORE_MOMENTUM.entrant
+# Adam with more momentum and nothing else, and HVAdam with as much.
+CONTROL, AS_MUCH = (entry.entrant for entry in MORE_MOMENTUM)
 MIRRORED: Mapping[effects.Verdict, effects.Verdict] = {"ahead": "behind", "behind": "ahead"}
 DIGITS = 6  # significant ones, of the numbers that are kept
 
@@ -96,6 +96,7 @@ def describe_task(
             for one in task.race
         },
         duels={name: _mirrored(name, found) for name, found in beside_ours.items()},
+        momentum=_beside(CONTROL, judging.judge_against(task, CONTROL, part).get(AS_MUCH)),
     )
 
 

@@ -118,6 +118,7 @@ class TaskEvidence:
         baseline: What it must beat.
         contenders: By name, in the order of tables.
         duels: HVAdam beside each of the others.
+        momentum: HVAdam with more momentum beside Adam with as much, where both ran.
     """
 
     task: str
@@ -142,6 +143,7 @@ class TaskEvidence:
     baseline: Trivial | None
     contenders: Mapping[str, Entrant]
     duels: Mapping[str, Beside]
+    momentum: Beside | None
 
     @property
     def measure(self) -> Metric:
@@ -171,7 +173,8 @@ class Suite:
         tasks: Those that are finished.
         unfinished: Those that are not.
         standings: How HVAdam stands on the tasks that give a verdict: beside the "reference", the
-            best of the "family" and, where it runs, the "control".
+            best of the "family" and, where it runs, the "control"; "momentum" is HVAdam with more
+            momentum beside Adam with as much.
         best: Contender -> on how many tasks that are solved it has the best median of all.
         profiles: Contender -> on which share of the tasks it reaches the target within which
             factor of the quickest; of those who ran on all of them.

@@ -96,17 +96,15 @@ def summarize(part: Part, readings: Sequence[PartResults], tasks: Sequence[TaskE
 
 def standings(tasks: Sequence[TaskEvidence]) -> dict[str, Counts]:
     """Return how HVAdam stands beside the reference, the best of Adam's family and the control."""
-    rivals = {
-        "reference": lambda task: task.reference,
-        "family": lambda task: task.family_best,
-        "control": lambda task: CONTROL,
-    }
     solved = [task for task in tasks if task.solved]
     found = {
-        about: [task.duels[rival(task)] for task in solved if rival(task) in task.duels]
-        for about, rival in rivals.items()
+        "reference": [task.duels.get(task.reference) for task in solved],
+        "family": [task.duels.get(task.family_best or "") for task in solved],
+        "control": [task.duels.get(CONTROL) for task in solved],
+        "momentum": [task.momentum for task in solved],
     }
-    return {about: count(duels) for about, duels in found.items() if duels}
+    there = {about: [one for one in duels if one] for about, duels in found.items()}
+    return {about: count(duels) for about, duels in there.items() if duels}
 
 
 def profiles_of(tasks: Sequence[TaskEvidence]) -> dict[str, Profile]:
