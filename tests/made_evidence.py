@@ -28,6 +28,7 @@ SMOOTH = (
 MINIBATCH = (Entry("adamw"), Entry("nadam"), Entry("hvadam"))
 # How many times lower than the others' a loss is; of accuracies, two points for each doubling.
 GOOD = {"hvadam": 4.0, CONTROL: 2.0, AS_MUCH: 3.0}
+BAD = {"hvadam": 0.25, AS_MUCH: 0.25}
 # Examples in a batch, of 64 in all, and the alignment that HVAdam is made to see.
 ALIGNMENT = {64: 0.9, 16: 0.6, 4: 0.2}
 # A third of the steps comes before the first look at the diagnostics.
@@ -116,6 +117,13 @@ def ended(config: RunConfig, skill: Mapping[str, float], part: str) -> Record:
         # From part to part of the test set contenders differ by other amounts.
         test_parts=(value - own, value + own, value) if metric == "accuracy" else (),
     )
+
+
+def whole(folder: Path, skill: Mapping[str, float]) -> Evidence:
+    """What records of everything say."""
+    studies = everything()
+    fill(folder, studies, skill)
+    return told(folder, studies)
 
 
 def told(folder: Path, studies: Studies) -> Evidence:

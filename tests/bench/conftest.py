@@ -64,6 +64,10 @@ def refused(
 @pytest.fixture(scope="session")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
     """Return the evidence of made-up runs of all parts, in which HVAdam is the best."""
-    folder, studies = tmp_path_factory.mktemp("good"), made_evidence.everything()
-    made_evidence.fill(folder, studies)
-    return made_evidence.told(folder, studies)
+    return made_evidence.whole(tmp_path_factory.mktemp("good"), made_evidence.GOOD)
+
+
+@pytest.fixture(scope="session")
+def bad(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+    """Return the evidence of made-up runs of all parts, in which HVAdam is the worst."""
+    return made_evidence.whole(tmp_path_factory.mktemp("bad"), made_evidence.BAD)

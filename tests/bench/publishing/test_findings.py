@@ -14,13 +14,14 @@ from xml.etree import ElementTree
 import look
 import numpy as np
 import pytest
-from made_evidence import everything, fill, smooth, told
+from made_evidence import fill, smooth, told
 from PIL import Image
 
 from hvadam_bench.cli import main
+from hvadam_bench.publishing.figures import encode, encode_svg, on_ground
 from hvadam_bench.publishing.findings import figures, page, publish, tables, wording
 from hvadam_bench.publishing.markdown import wrap
-from hvadam_bench.studies.evidence.describe import AS_MUCH
+from hvadam_bench.publishing.palette import DARK, LIGHT, Ground
 from hvadam_bench.studies.evidence.result import Beside, Evidence, Rule
 
 ROOT = Path(__file__).parents[3]
@@ -39,10 +40,7 @@ def published(evidence: Evidence, out: Path) -> dict[str, str]:
     return {path.name: path.read_text("utf-8") for path in written if path.suffix != ".png"}
 
 
-def test_the_answer_follows_from_the_verdicts(tmp_path: Path, good: Evidence) -> None:
-    studies = everything()
-    fill(tmp_path, studies, {"hvadam": 0.25, AS_MUCH: 0.25})
-    bad = told(tmp_path, studies)
+def test_the_answer_follows_from_the_verdicts(good: Evidence, bad: Evidence) -> None:
     first, second, momentum, best, rule = page.lines(good)
     assert first.startswith("**On smooth, full-batch problems: use it.** Against Adam, HVAdam is")
     assert "is ahead on 2 of 2 tasks; against the best of Adam's family, it is ahead on 2" in first
@@ -197,17 +195,19 @@ def hold_page(text: str) -> None:
 
 
 def test_a_figure_is_the_same_drawing_on_either_ground(good: Evidence) -> None:
-    few = replace(good, noise=replace(good.noise, doses=()), minibatch=good.smooth)
-    drawn = figures.files_of(few)
-    assert drawn == figures.files_of(few)
-    for name in ("suites", "profiles"):
-        light, dark = (drawn[f"evidence-{name}{ground}.png"] for ground in ("", "-dark"))
-        day, night = (Image.open(BytesIO(one)).convert("L") for one in (light, dark))
-        assert day.size == night.size
-        paper = [one.getpixel((0, 0)) for one in (day, night)]
-        assert paper == [pytest.approx(255, abs=5), pytest.approx(0x17, abs=5)]
-        assert np.max(np.asarray(night)) > 200  # ink stands out
-        ElementTree.fromstring(drawn[f"evidence-{name}.svg"])
+    def drawn(chosen: Ground) -> tuple[bytes, bytes]:
+        with on_ground(chosen):
+            figure = figures.draw_suites(good)
+            return encode(figure), encode_svg(figure)
+
+    light, dark = drawn(LIGHT), drawn(DARK)
+    assert drawn(LIGHT) == light
+    day, night = (Image.open(BytesIO(png)).convert("L") for png, _ in (light, dark))
+    assert day.size == night.size
+    paper = [one.getpixel((0, 0)) for one in (day, night)]
+    assert paper == [pytest.approx(255, abs=5), pytest.approx(0x17, abs=5)]
+    assert np.max(np.asarray(night)) > 200  # ink stands out
+    ElementTree.fromstring(light[1])
 
 
 def test_a_row_for_each_task_and_dots_left_of_the_line_where_it_is_better(good: Evidence) -> None:

@@ -344,6 +344,22 @@ def test_samples_are_shown_at_every_step_and_embedded_once(tmp_path: Path) -> No
     assert "1 done, 1 collapsed, 1 diverged" in made.text
 
 
+def test_the_page_opens_with_the_answer_and_says_what_hvadam_is(tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs")
+    for run in sweep(TASKS[0]):
+        store.put(run)
+    picture = tmp_path / "paths.png"
+    picture.write_bytes(b"paths down a valley")
+    [out] = report.write(store, tmp_path / "report.html", paths=picture)
+    text = out.read_text("utf-8")
+    answer = text.index("Against Adam, HVAdam")
+    about = text.index("HVAdam is Adam with a hidden vector")
+    shown = text.index(base64.b64encode(picture.read_bytes()).decode())
+    assert answer < about < shown < text.index('<section id="task-0">')
+    [plain] = report.write(store, tmp_path / "plain.html")
+    assert "Down a narrow valley" not in plain.read_text("utf-8")
+
+
 def test_samples_are_of_the_run_in_the_middle() -> None:
     metric = statistics.Metric.of(record(WGAN))
     runs = [record(WGAN, seed=seed, loss=loss) for seed, loss in enumerate((0.4, 0.1, 0.2))]
