@@ -49,8 +49,8 @@ def test_half_of_the_reference_is_there_by_then() -> None:
     assert goal == 1.5
     assert profiles.times_to_target(group(runs)[0], 2.0) == {"adam": 70}
     late = run("adam", 2, [9.0] * 10)
-    assert profiles.times_to_target(group([runs[0], late])[0], goal) == {"adam": 100}
-    assert profiles.times_to_target(group([late])[0], goal) == {"adam": math.inf}
+    assert profiles.times_to_target(group([runs[0], late])[0], 1.5) == {"adam": 100}
+    assert profiles.times_to_target(group([late])[0], 1.5) == {"adam": math.inf}
 
 
 def test_times_are_those_of_the_run_in_the_middle_and_never_is_infinite() -> None:
