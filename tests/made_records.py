@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from hvadam_bench.running.config import RunConfig
+from hvadam_bench.running.options import basis_of
 from hvadam_bench.running.records import Point, Record, Status
-from hvadam_bench.running.training import basis_of
 
 
 def made_record(

@@ -19,10 +19,10 @@ from hvadam_bench.cli.arguments import PLUGINS
 
 # Shown to be run by several processes or within other trainers: tests/trainers runs these.
 ELSEWHERE = ("accelerate.md", "ddp.md", "fsdp2.md", "hugging-face.md", "lightning.md")
-ELSEWHERE += ("other-sharding.md",)
+ELSEWHERE += ("other-sharding.md", "train-a-pinn.md")
 # Trains for half an hour, on data that must be downloaded: read, not run.
 LONG = "runner.run("
-SLOW = ("0016-two-kernels.md",)
+SLOW = ("0016-two-kernels.md", "fit-on-a-full-batch.md")
 
 HERE = [page for page in PAGES if python_on(page) and page.name not in ELSEWHERE]
 

@@ -45,7 +45,7 @@ class Run:
         self.optimizer = contenders.create(spec.name, self.params, **{**switch, **options})
         self.evaluated: list[tuple[np.ndarray, float, np.ndarray]] = []
 
-    def closure(self) -> Tensor:
+    def closure(self) -> Any:
         self.optimizer.zero_grad()
         loss = objective(self.params)
         loss.backward()
@@ -96,7 +96,7 @@ def test_iterations_go_where_the_oracle_points_as_far_as_wolfe_allows(
     for k in range(len(places) - 1):
         moved = places[k + 1] - places[k]
         towards = spec.direction(places[: k + 1], gradients[: k + 1], options)
-        length = np.linalg.norm(moved) / np.linalg.norm(towards)
+        length = float(np.linalg.norm(moved) / np.linalg.norm(towards))
         np.testing.assert_allclose(moved, length * towards, rtol=1e-6, atol=1e-9 * length)
         slope = gradients[k] @ moved
         assert slope < 0
@@ -148,7 +148,8 @@ def test_no_step_exceeds_its_evaluations(spec: OptimizerSpec, limit: int) -> Non
         before = found.place()
         assert 1 <= found.step(limit) <= limit
         losses.append(objective(found.params).item())
-        assert (found.place() == before).all() == (limit == 1)
+        arrived = np.linalg.norm(found.evaluated[-1][2]) < 1e-7  # and rounding stops it
+        assert arrived or (found.place() == before).all() == (limit == 1)
     assert losses == sorted(losses, reverse=True), "a search that is cut short never climbs"
 
 
@@ -159,10 +160,10 @@ def test_the_minimum_of_a_quadratic_is_found(spec: OptimizerSpec) -> None:
     basis = rng.normal(size=(10, 10))
     matrix = torch.tensor(basis @ basis.T + 0.1 * np.eye(10))
     wanted = torch.tensor(rng.normal(size=10))
-    switch = {"horizon": 2 * FIRST} if "switch" in spec.defaults else {}
+    switch: dict[str, Any] = {"horizon": 2 * FIRST} if "switch" in spec.defaults else {}
     optimizer = contenders.create(spec.name, params, max_eval=200, **switch)
 
-    def closure() -> Tensor:
+    def closure() -> Any:
         optimizer.zero_grad()
         away = torch.cat([p.flatten() for p in params]) - wanted
         loss = away @ matrix @ away / 2

@@ -17,7 +17,8 @@ from hvadam_bench import tasks
 from hvadam_bench.data import DataError
 from hvadam_bench.running import checkpoints
 from hvadam_bench.running.config import RunConfig
-from hvadam_bench.running.training import Training, check
+from hvadam_bench.running.options import check
+from hvadam_bench.running.training import Training
 from hvadam_bench.tasks import Problem, Task
 
 every_task = pytest.mark.parametrize("name", tasks.names())

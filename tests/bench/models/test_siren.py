@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 
@@ -11,7 +12,8 @@ from hvadam_bench.models.siren import Siren
 
 def test_it_computes_sines_of_sines() -> None:
     torch.manual_seed(0)
-    network, at = Siren(2, 5, 2, 30.0).double(), torch.rand(7, 2, dtype=torch.float64)
+    network: Any = Siren(2, 5, 2, 30.0).double()
+    at = torch.rand(7, 2, dtype=torch.float64)
     first, second = network.hidden
     h = torch.sin(30 * (at @ first.weight.T + first.bias))
     h = torch.sin(30 * (h @ second.weight.T + second.bias))
@@ -21,7 +23,7 @@ def test_it_computes_sines_of_sines() -> None:
 
 def test_weights_start_as_published() -> None:
     torch.manual_seed(0)
-    network = Siren(2, 64, 3, 30.0)
+    network: Any = Siren(2, 64, 3, 30.0)
     bounds = [1 / 2, *[math.sqrt(6 / 64) / 30] * 3]
     for layer, bound in zip([*network.hidden, network.last], bounds, strict=True):
         largest = layer.weight.abs().max().item()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ from torch.nn.functional import cross_entropy
 
 from hvadam_bench.problems.columns import EVALUATED_COLUMNS, ColumnProblem
 from hvadam_bench.problems.corpora import synthetic
+from hvadam_bench.problems.spec import Split
 
 
-def problem(seed: int = 0, **changed: int) -> ColumnProblem:
-    built = smoke("ptb_lstm128", seed, **changed)
+def problem(**changed: Any) -> ColumnProblem:
+    built = smoke("ptb_lstm128", **changed)
     assert isinstance(built, ColumnProblem)
     return built
 
@@ -54,10 +56,14 @@ def test_the_state_is_carried_and_dropped_where_the_text_begins() -> None:
 def test_the_measure_is_the_mean_over_all_words_of_a_text_read_at_once() -> None:
     one = problem(valid_tokens=500)
     train(one, 3)
-    for split, stream in (("valid", synthetic().valid[:500]), ("test", synthetic().test)):
+    splits: dict[Split, tuple[np.ndarray, int]] = {
+        "valid": (synthetic().valid, 500 // EVALUATED_COLUMNS),  # of each column the beginning
+        "test": (synthetic().test, len(synthetic().test)),
+    }
+    for split, (stream, shown) in splits.items():
         rows = len(stream) // EVALUATED_COLUMNS
         columns = np.reshape(stream[: rows * EVALUATED_COLUMNS], (EVALUATED_COLUMNS, rows))
-        text = torch.from_numpy(columns.T.copy())
+        text = torch.from_numpy(columns.T.copy())[:shown]
         with torch.no_grad():
             out = one.model.eval()(text[:-1]).raw
             logits = out @ one.model.weight.T + one.model.bias
@@ -65,3 +71,9 @@ def test_the_measure_is_the_mean_over_all_words_of_a_text_read_at_once() -> None
         found = one.evaluate(split)
         assert found["loss"] == pytest.approx(loss, rel=1e-5)
         assert found["perplexity"] == pytest.approx(math.exp(loss), rel=1e-5)
+
+
+def test_too_few_words_to_evaluate_on_are_refused() -> None:
+    assert math.isfinite(problem(valid_tokens=2 * EVALUATED_COLUMNS).evaluate("valid")["loss"])
+    with pytest.raises(ValueError, match=r"valid_tokens must be at least 40, got 39\."):
+        problem(valid_tokens=39)

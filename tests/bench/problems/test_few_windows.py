@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from made_problems import smoke, train
@@ -9,8 +11,8 @@ from made_problems import smoke, train
 from hvadam_bench.problems.few_windows import FewWindowsProblem
 
 
-def problem(seed: int = 0, **changed: int) -> FewWindowsProblem:
-    built = smoke("shakespeare_windows", seed, **changed)
+def problem(**changed: Any) -> FewWindowsProblem:
+    built = smoke("shakespeare_windows", **changed)
     assert isinstance(built, FewWindowsProblem)
     return built
 

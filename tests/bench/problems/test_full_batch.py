@@ -88,8 +88,9 @@ def test_all_examples_as_a_batch_are_the_full_loss() -> None:
 def test_numbers_are_of_the_type_asked_for(dtype: str) -> None:
     built = problem(dtype=dtype)
     assert {p.dtype for p in built.model.parameters()} == {getattr(torch, dtype)}
-    assert problem().model.weight.dtype == torch.float64
-    assert torch.equal(built.model.weight.double(), problem().model.weight)
+    assert {p.dtype for p in problem().model.parameters()} == {torch.float64}
+    weights = zip(built.model.parameters(), problem().model.parameters(), strict=True)
+    assert all(torch.equal(ours.double(), usual) for ours, usual in weights)
 
 
 def test_the_rate_is_constant_where_the_task_says_so() -> None:

@@ -70,5 +70,5 @@ def test_the_error_is_the_worst_relative_one() -> None:
     equation = Equation(0.0)
     assert equation.error() == 0
     with torch.no_grad():
-        equation.rates += torch.tensor([1.01, 0.95, 1.0, 1.02]).double().log()
+        equation.rates.add_(torch.tensor([1.01, 0.95, 1.0, 1.02]).double().log())
     assert equation.error() == pytest.approx(0.05)

@@ -6,7 +6,7 @@ import pytest
 
 from hvadam_bench import cli, contenders, tasks
 from hvadam_bench.publishing import sweeps
-from hvadam_bench.running.training import check
+from hvadam_bench.running.options import check
 from hvadam_bench.sweeping import recipes
 from hvadam_bench.sweeping.search import Study
 
@@ -24,7 +24,7 @@ def test_every_run_of_a_recipe_can_start(name: str) -> None:
         assert study.reference in [entry.contender for entry in study.entries]
         assert study.scale in tasks.get(study.task).scales
         for arm in study.arms():
-            options = arm.trials[-1].options
+            options = arm.trials[-1].options if arm.trials else dict(arm.entry.options)
             for config in (*arm.tuning(arm.trials)[-1:], arm.judging(options)[0]):
                 check(config)
             assert set(options) <= set(contenders.get(arm.entry.contender).defaults)
@@ -36,7 +36,8 @@ def test_recipes_give_everyone_as_much_and_leave_the_test_set_alone(name: str) -
         if len(study.entries) == 1:
             continue  # a map of options, where nobody is compared with another
         assert (study.budget, study.protocol) == ("equal", "standard")
-        assert len({(len(arm.trials), arm.runs) for arm in study.arms()}) == 1
+        tuned = [arm for arm in study.arms() if not (arm.entry.rate_of or arm.entry.rates)]
+        assert len({(len(arm.trials), arm.runs) for arm in tuned}) == 1
         assert "hvadam" in [entry.contender for entry in study.entries]
 
 
@@ -51,7 +52,7 @@ def test_what_was_published_has_a_fair_version_with_the_same_contenders(name: st
 def test_entries_of_one_contender_have_names_of_their_own() -> None:
     for recipe in map(recipes.get, SWEPT):
         for study in recipe.studies:
-            names = [arm.judging(arm.trials[0].options)[0].entrant for arm in study.arms()]
+            names = [arm.judging({})[0].entrant for arm in study.arms()]
             assert len(set(names)) == len(names)
     names = [arm.judging({})[0].entrant for arm in study_of("padam", "wgan").arms()]
     assert names[-3:] == ["padam (p 0)", "hvadam", "hvadam (no hidden step)"]

@@ -96,8 +96,8 @@ def run_one(
     """Train one contender on one task and record it; resumes where it was interrupted."""
     from hvadam_bench.publishing.summary import run_and_show
     from hvadam_bench.running.config import RunConfig
+    from hvadam_bench.running.options import check
     from hvadam_bench.running.records import FINAL, Store
-    from hvadam_bench.running.training import check
 
     options, settings = parse_changes(changes or [])
     if lr is not None and options.setdefault("lr", lr) != lr:

@@ -136,10 +136,13 @@ def time_training(out: Path, console: Console, *, threads: int, quick: bool) -> 
     from hvadam_bench.studies.speed.training import measure
     from hvadam_bench.studies.speed.workloads import WORKLOADS
 
-    counts = {"rounds": 3, "steps": 1} if quick else {}
     with bar(console) as on_progress:
         found = measure(
-            list(WORKLOADS.values()), threads=threads, on_progress=on_progress, **counts
+            list(WORKLOADS.values()),
+            rounds=3 if quick else 7,
+            steps=1 if quick else 3,
+            threads=threads,
+            on_progress=on_progress,
         )
     for trained in found.workloads:
         console.print(tabulate(trained).terminal())

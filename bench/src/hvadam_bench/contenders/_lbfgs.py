@@ -20,8 +20,9 @@ BAD_SWITCH = (
     BadCase({"history_size": 0}, "LBFGS: history_size must be a whole number >= 1, got 0"),
     BadCase({"max_eval": 0.5}, "LBFGS: max_eval must be a whole number >= 1, got 0.5"),
 )
-# Torch leaves a pair out of its history if their product is no more than this.
-CURVED = 1e-10
+# Torch leaves a pair out of its history if their product is no more than 1e-10, and is shown all
+# losses larger by this factor.
+CURVED = 1e-10 / 2**30
 
 
 def direction(

@@ -24,14 +24,12 @@ class Siren(nn.Module):
 
     def __init__(self, inputs: int, width: int, layers: int, omega: float) -> None:
         super().__init__()
-        widths = [inputs, *[width] * layers]
-        self.hidden = nn.ModuleList(
-            nn.Linear(inner, outer) for inner, outer in itertools.pairwise(widths)
-        )
-        self.last = nn.Linear(width, 1)
+        widths = [inputs, *[width] * layers, 1]
+        linear = [nn.Linear(inner, outer) for inner, outer in itertools.pairwise(widths)]
+        self.hidden, self.last = nn.ModuleList(linear[:-1]), linear[-1]
         self.omega = omega
         with torch.no_grad():
-            for i, layer in enumerate([*self.hidden, self.last]):
+            for i, layer in enumerate(linear):
                 fan = layer.weight.shape[1]
                 bound = 1 / fan if i == 0 else math.sqrt(6 / fan) / omega
                 layer.weight.uniform_(-bound, bound)

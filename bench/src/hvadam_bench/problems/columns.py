@@ -53,10 +53,15 @@ class ColumnProblem(Problem):
         self.networks = {"model": self.model}
         # A column holds at least a word and the one that follows it.
         self.batch_size = fit_batch(settings, len(corpus.train) // 2, "columns")
+        # A part is taken of every column: some stretches of a text are far harder than others.
+        shown = settings["valid_tokens"] // EVALUATED_COLUMNS
+        if shown < 2:  # a word and the one that follows it
+            fewest, given = 2 * EVALUATED_COLUMNS, settings["valid_tokens"]
+            raise ValueError(f"valid_tokens must be at least {fewest}, got {given}.")
         begin = int(np.random.default_rng(seed).integers(len(corpus.train)))
         self.text: dict[Split, Tensor] = {
             "train": in_columns(np.roll(corpus.train, -begin), self.batch_size),
-            "valid": in_columns(corpus.valid[: settings["valid_tokens"]], EVALUATED_COLUMNS),
+            "valid": in_columns(corpus.valid, EVALUATED_COLUMNS)[:shown],
             "test": in_columns(corpus.test, EVALUATED_COLUMNS),
         }
         self.bptt, self.steps = settings["bptt"], settings["steps"]

@@ -88,6 +88,8 @@ class Problem:
     def evaluate(self, split: Split) -> dict[str, float]:
         """Return the measures of a split, the task's metric and "loss" among them, in eval mode.
 
+        "arrived" is among them where a task can tell a solution from a collapse: 1 or 0.
+
         "valid" is a fixed part of the training set that no batch draws from; "test" is asked for
         once, at the end.
         """
@@ -127,8 +129,8 @@ class Task:
         metric: The measure that counts, a key of what `Problem.evaluate` returns.
         goal: Whether more of it is better.
         build: (settings, seed, protocol) -> Problem.
-        scales: By name, the settings: "smoke" takes seconds, "laptop" 20 to 60 seconds on one
-            core, or less, "paper" is the published protocol, where there is one. All scales have
+        scales: By name, the settings: "smoke" takes seconds, "laptop" seconds to four minutes
+            on one core, "paper" is the published protocol, where there is one. All scales have
             the same keys.
         data: Data sets that it reads, by their names in `hvadam_bench.data`.
         protocols: "standard", and "inherited" where published quirks can be had.

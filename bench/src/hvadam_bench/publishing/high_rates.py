@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -20,6 +21,8 @@ from hvadam_bench.studies.json_form import to_json
 FIGURE = "high-rates.png"
 # How far above the best median a panel reaches; what is higher is off the picture.
 REACH = 3.0
+FACTORS = (3, 10)
+MARKERS = "osD^v"
 
 
 def write(found: HighRates, results: Path, docs: Path) -> list[Path]:
@@ -40,56 +43,53 @@ def render_page(found: HighRates) -> str:
         figure=FIGURE,
         seeds=next(iter(found.tasks[0].entrants.values()))[0].n,
         shown=[(task, losses_table(task)) for task in found.tasks],
-        summary=excess_table(found),
     )
 
 
 def losses_table(task: RatesOnTask) -> Table:
-    """Return the median losses on a task: a row an entrant, a column a rate, the best bold."""
+    """Return the median losses on a task: a row an entrant, a column a rate, the best bold.
+
+    Then by what factor they grow at so many times the rate that was best for each.
+    """
     rates = [point.lr for point in next(iter(task.entrants.values()))]
     rows = [
-        [Cell.of(name), *(_cell(point, point == best(points)) for point in points)]
+        [
+            Cell.of(name),
+            *(_cell(point, point == best(points)) for point in points),
+            *(_factor(excess(points, factor)) for factor in FACTORS),
+        ]
         for name, points in task.entrants.items()
     ]
-    return Table(["", *map(number, rates)], rows, right=range(1, len(rates) + 1))
-
-
-def excess_table(found: HighRates) -> Table:
-    """Return by what factor losses grow at 3, 10 and 30 times everyone's own best rate."""
-    factors = (3, 10, 30)
-    heads = ["", *(f"{task.title}, {factor} times" for task in found.tasks for factor in factors)]
-    rows: list[list[Cell | str]] = []
-    for name in found.tasks[0].entrants:
-        grown = [excess(task.entrants[name], factor) for task in found.tasks for factor in factors]
-        rows.append([Cell.of(name), *map(_factor, grown)])
+    heads = ["", *map(number, rates), *(f"{factor} × best" for factor in FACTORS)]
     return Table(heads, rows, right=range(1, len(heads)))
 
 
 def draw(found: HighRates) -> Figure:
     """Draw the losses over rates, a panel a task, with bands between the quartiles."""
-    figure = blank(3.2, width=7.2)
+    figure = blank(3.4, width=7.2)
     panels = figure.subplots(1, len(found.tasks), squeeze=False)[0]
     for axes, task in zip(panels, found.tasks, strict=True):
-        lowest = min(best(points).median for points in task.entrants.values())
-        for name, points in task.entrants.items():
+        everyone = [point for points in task.entrants.values() for point in points]
+        ends = [point.median for point in everyone if math.isfinite(point.median)]
+        low, high = 0.97 * min(ends), min(REACH * min(ends), 1.03 * max(ends))
+        for place, (name, points) in enumerate(task.entrants.items()):
             shown = [point for point in points if math.isfinite(point.median)]
             style = line(name)
             rates = [point.lr for point in shown]
-            axes.plot(rates, [point.median for point in shown], marker=".", **style)
-            axes.fill_between(
-                rates,
-                [point.lower for point in shown],
-                [min(point.upper, REACH * lowest) for point in shown],
-                color=style["color"],
-                alpha=0.12,
-                lw=0,
-            )
-        axes.set(xscale="log", xlabel="learning rate", ylim=(0.95 * lowest, REACH * lowest))
-        axes.set_title(task.title, fontsize=9, wrap=True)
+            medians = [point.median for point in shown]
+            axes.plot(rates, medians, marker=MARKERS[place], ms=4, **style)
+            lower, upper = ([getattr(p, end) for p in shown] for end in ("lower", "upper"))
+            reach = [min(one, 10 * high) for one in upper]
+            axes.fill_between(rates, lower, reach, color=style["color"], alpha=0.1, lw=0)
+        axes.set(xscale="log", xlabel="learning rate", ylim=(low, high))
+        axes.set_title(textwrap.fill(task.title, 26), fontsize=8)
         axes.tick_params(labelsize=8)
         tidy(axes, grid=True)
     panels[0].set_ylabel("test loss")
     handles = [legend_line(name) for name in found.tasks[0].entrants]
+    for place, handle in enumerate(handles):
+        handle.set_marker(MARKERS[place])
+        handle.set_markersize(4)
     figure.legend(handles=handles, loc="outside upper center", ncols=3, frameon=False, fontsize=9)
     return figure
 

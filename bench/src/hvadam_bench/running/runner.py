@@ -30,8 +30,9 @@ from hvadam.info import versions
 from hvadam_bench import tasks
 from hvadam_bench.running import checkpoints, environment
 from hvadam_bench.running.config import RunConfig
+from hvadam_bench.running.options import basis_of
 from hvadam_bench.running.records import FINAL, Point, Record, Role, Status, Store
-from hvadam_bench.running.training import DivergedError, Training, basis_of
+from hvadam_bench.running.training import DivergedError, Training
 
 CHECKPOINT_SECONDS = 30.0
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import PurePath
@@ -15,24 +14,17 @@ import torch
 from torch.nn.utils import clip_grad_norm_
 
 from hvadam_bench import contenders, tasks
-from hvadam_bench.registry import instead
 from hvadam_bench.running import checkpoints
 from hvadam_bench.running.batch_norm import reestimated
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.machine import Company
-from hvadam_bench.running.records import Decay, Point
-from hvadam_bench.tasks import Problem, Split, Task
+from hvadam_bench.running.options import decay_of, options_of, require_same_loss, settings_of
+from hvadam_bench.running.records import Point
+from hvadam_bench.tasks import Problem, Split
 
 # A loss beyond this many times the network's first one, or times 1 if that was smaller, will not
 # come back: a learning rate ten times too large passes it within a few dozen steps.
 BOUND = 1e6
-# What an option or a setting may be, in words; a truth is a number too, so it comes first.
-KINDS: dict[Any, str] = {
-    bool: "True or False",
-    int | float: "a number",
-    str: "a word",
-    list | tuple: "a list",
-}
 # What a point of the curve keeps of HVAdam's diagnostics.
 WATCHED = ("hidden_gain", "hidden_share", "alignment", "restarts")
 
@@ -76,7 +68,7 @@ class Training:
                 f"got {self.problem.steps} of these settings: {settings}."
             )
         if self.spec.closure:
-            _require_same_loss(config, self.problem)
+            require_same_loss(config, self.problem)
         networks = self.problem.networks
         options = options_of(self.spec, config, self.problem)
         self.optimizers = {
@@ -157,7 +149,7 @@ class Training:
             group["max_eval"] = room
         batch, losses = self.problem.batch(self.step), []
 
-        def closure() -> torch.Tensor:
+        def closure() -> Any:
             optimizer.zero_grad()
             [update] = self.problem.updates(batch)
             update.loss.backward()
@@ -300,95 +292,6 @@ class Training:
             network.train()
 
 
-def _require_same_loss(config: RunConfig, problem: Problem) -> None:
-    """Refuse a task whose loss a line search cannot evaluate again."""
-    if not problem.same_loss:
-        raise ValueError(
-            f"{config.contender} evaluates a loss several times in a step, so it must be the same "
-            f"at every step, and {config.task} draws batches or trains several networks; take a "
-            "task of one full batch, or another contender."
-        )
-
-
-def check(config: RunConfig) -> None:
-    """Refuse what cannot run, without building anything large; the data is not looked at.
-
-    Raises:
-        ValueError: the configuration names what there is not, or values out of range.
-        TypeError: the contender has no such option.
-
-    Example:
-        >>> check(RunConfig("digits_mlp", "adam", scale="laptop", options={"lr": 1e-3}))
-        >>> check(RunConfig("digits_mlp", "adam", scale="huge"))
-        Traceback (most recent call last):
-        ValueError: digits_mlp has no scale 'huge'; there are smoke, laptop, paper.
-    """
-    settings_of(tasks.get(config.task), config)
-    given = _as_options(config.options)
-    _require_kinds(config.contender, given, contenders.get(config.contender).defaults)
-    contenders.create(config.contender, [torch.nn.Parameter(torch.zeros(1))], **given)
-
-
-def basis_of(config: RunConfig) -> dict[str, Any]:
-    """Return all settings and options of a run, defaults included: others are another run.
-
-    Example:
-        >>> basis_of(RunConfig("digits_mlp", "sgd", "smoke", options={"lr": 1.0}))["options"]
-        {'lr': 1.0, 'momentum': 0.9, 'weight_decay': 0.0}
-    """
-    basis = {
-        "settings": settings_of(tasks.get(config.task), config),
-        "options": {**contenders.get(config.contender).defaults, **config.options},
-    }
-    return json.loads(json.dumps(basis))
-
-
-def settings_of(task: Task, config: RunConfig) -> dict[str, Any]:
-    """Return a task's settings at the scale of a run, with the run's changes.
-
-    Raises:
-        ValueError: the task has no such scale, protocol or setting, or not of that value.
-    """
-    _require(config.scale, task.scales, f"{task.name} has no scale")
-    _require(config.protocol, task.protocols, f"{task.name} has no protocol")
-    settings = dict(task.scales[config.scale])
-    for name in config.settings:
-        _require(name, settings, f"{task.name} has no setting")
-    _require_kinds(task.name, config.settings, settings)
-    _require_counts(task, config.settings)
-    return {**settings, **config.settings}
-
-
-def options_of(
-    spec: contenders.OptimizerSpec, config: RunConfig, problem: Problem
-) -> dict[str, Any]:
-    """Return what a contender is built with: the run's word, else the task's, else its own."""
-    options: dict[str, Any] = {}
-    if "weight_decay" in spec.defaults:
-        options["weight_decay"] = problem.weight_decay
-    if "start" in spec.defaults:  # of averaging: after three quarters of the steps
-        options["start"] = max(1, round(0.75 * problem.steps))
-    if "horizon" in spec.defaults:  # of AdEMAMix's schedules: the whole run, as in its paper
-        options["horizon"] = problem.steps
-    return {**options, **_as_options(config.options)}
-
-
-def decay_of(spec: contenders.OptimizerSpec, optimizer: torch.optim.Optimizer) -> Decay:
-    """Return the weight decay that a contender's optimizer works with.
-
-    Example:
-        >>> adamw = contenders.create("adamw", torch.nn.Linear(2, 1), weight_decay=0.1)
-        >>> decay_of(contenders.get("adamw"), adamw)
-        Decay(kind='decoupled', value=0.1)
-    """
-    # The runner gives each network one set of options, so that any group tells all.
-    options = optimizer.param_groups[0]
-    value = options.get("weight_decay", 0.0)
-    if not value:
-        return Decay("none", 0.0)
-    return Decay(options.get("weight_decay_mode", spec.decay), value)
-
-
 @torch.no_grad()
 def diagnostics(of: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     """Return what HVAdam's hidden vectors do in each network: means, and all restarts.
@@ -406,53 +309,3 @@ def diagnostics(of: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         }
         found[name] = {key: value for key, value in summary.items() if math.isfinite(value)}
     return found
-
-
-def _as_options(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options as contenders take them: tuples where JSON has lists."""
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in plain.items()}
-
-
-def _require_kinds(who: str, given: Mapping[str, Any], usual: Mapping[str, Any]) -> None:
-    """Refuse a word or a pair for a number, before it fails deep inside without a name."""
-    for name, value in given.items():
-        if not all(map(math.isfinite, _numbers(value))):
-            raise ValueError(f"{who}: {name} must be finite, got {value!r}.")
-        for kind, words in KINDS.items():
-            if isinstance(usual.get(name), kind):
-                if not isinstance(value, kind):
-                    such = f"must be {words}, such as {usual[name]!r}"
-                    raise ValueError(f"{who}: {name} {such}, got {value!r}.")
-                break
-
-
-def _numbers(value: Any) -> list[float]:
-    """Return the numbers that a value is or holds."""
-    inner = value if isinstance(value, list | tuple) else [value]
-    return [one for one in inner if isinstance(one, int | float)]
-
-
-def _require_counts(task: Task, given: Mapping[str, Any]) -> None:
-    """Refuse what is no count where the task itself has counts at all its scales.
-
-    A run of no epochs, or of batches of nothing, would be recorded as done.
-    """
-    for name, value in given.items():
-        own = [scale.get(name) for scale in task.scales.values()]
-        numbers = [one for one in own if one is not None]  # None stands for all there are
-        if value is None and None in own:
-            continue
-        if numbers and all(_is_count(one) for one in numbers) and not _is_count(value):
-            raise ValueError(
-                f"{task.name}: {name} must be a whole number of at least 1, got {value!r}."
-            )
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _require(word: str, known: Collection[str], complaint: str) -> None:
-    if word in known:
-        return
-    raise ValueError(f"{complaint} {word!r}; {instead(word, list(known))}")

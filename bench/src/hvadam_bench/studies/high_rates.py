@@ -107,6 +107,6 @@ def excess(points: tuple[AtRate, ...], factor: float) -> float | None:
     """
     top = best(points)
     for point in points:
-        if math.isclose(point.lr, factor * top.lr, rel_tol=0.1):
+        if math.isclose(point.lr, factor * top.lr, rel_tol=0.15):
             return point.median / top.median
     return None

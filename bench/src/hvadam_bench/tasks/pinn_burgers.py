@@ -20,8 +20,7 @@ def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
     from hvadam_bench.problems.physics.equation import problem, scattered
 
     equation = burgers(settings["viscosity"] / math.pi)
-    counts = (settings[name] for name in ("inside", "start", "ends"))
-    points = scattered(equation, *counts, seed)
+    points = scattered(equation, settings["inside"], settings["start"], settings["ends"], seed)
     return problem(equation, points, settings, seed)
 
 

@@ -1,8 +1,8 @@
 """An LSTM of 128 units on the Penn Treebank with all of its 10,000 words.
 
-A run reads little more than once through the text, so there is no dropout. The curve is of the
-first 20,000 of 73,760 validation words, the test of all there are. Half as many "steps" are the
-same training at half length: the schedule follows them.
+A run reads little more than once through the text, so there is no dropout. The curve is of 20,000
+of the 73,760 validation words, in twenty stretches, the test of all there are. Half as many "steps"
+are the same training at half length: the schedule follows them.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
 
 _LAPTOP = {
     **{"data": "tinyshakespeare", "windows": 256, "length": 32, "batch": 0},
-    **{"width": 24, "hidden": 64, "steps": 1000, "warmup": 0.05},
+    **{"width": 24, "hidden": 64, "steps": 2000, "warmup": 0.05},
 }
 
 TASK = Task(

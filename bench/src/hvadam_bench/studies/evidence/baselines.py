@@ -162,8 +162,8 @@ def interpolated_bigram(text: Corpus) -> Losses:
     for _ in range(ROUNDS):
         shares = weights[:, None] * valid
         weights = (shares / shares.sum(axis=0)).mean(axis=1)
-    losses = [float(-np.log(weights @ one).mean()) for one in (valid, chances(text.test))]
-    return Losses(*losses, tuple(map(float, weights)))
+    ends = [float(-np.log(weights @ one).mean()) for one in (valid, chances(text.test))]
+    return Losses(ends[0], ends[1], tuple(map(float, weights)))
 
 
 def _pairs(stream: NDArray[np.int64], vocabulary: int) -> NDArray[np.int64]:

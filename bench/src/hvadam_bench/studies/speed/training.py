@@ -236,13 +236,15 @@ def _trained(
                 other = beside.run(steps)
                 pairs.append((training.run(steps), other))
             on_progress("", share / rounds)
-        own, other = zip(*pairs, strict=True)
         results.append(
             TrainingTime(
-                contender.name,
-                *(tuple(times[i] for times in group) for group in (own, other) for i in (0, 1)),
-                training.peak_bytes(),
-                peak_beside,
+                contender=contender.name,
+                seconds=tuple(own[0] for own, _ in pairs),
+                optimizer_seconds=tuple(own[1] for own, _ in pairs),
+                reference_seconds=tuple(other[0] for _, other in pairs),
+                reference_optimizer_seconds=tuple(other[1] for _, other in pairs),
+                peak_bytes=training.peak_bytes(),
+                reference_peak_bytes=peak_beside,
             )
         )
         del training
