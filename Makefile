@@ -4,10 +4,12 @@ PY = .venv/bin/python
 # The build of torch to ask for. On many systems plain PyPI's brings gigabytes of CUDA with it: name
 # a CPU build there, as torch's own site gives it: make TORCH='torch==2.13.0 --index-url ...'.
 TORCH ?= torch==2.13.0
+# The oldest build of torch that `make wheels` is to try as well, likewise.
+OLDEST ?=
 INSTALL = $(PY) -m pip install --disable-pip-version-check -c constraints.txt
 NATIVE = $(wildcard src/hvadam/torch/kernels/native*.[ch])
 
-.PHONY: help demo valley evidence findings theory speed look test test-slow check lint format types clean
+.PHONY: help demo valley evidence findings theory speed figure look docs wheels test test-slow check lint format types clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -31,6 +33,23 @@ theory: .venv/bench  ## measure the paper's theorems beside their bounds; some m
 
 speed: .venv/peers  ## time a step of HVAdam beside Adam and AdaBelief; on a quiet machine, minutes
 	$(PY) -m hvadam speed
+
+docs: .venv/docs  ## the documentation site in build/site, to be read from disk
+	$(PY) website/prepare.py build/docs
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet
+	@echo 'hvadam: to look at it: open build/site/index.html'
+
+wheels: .venv/wheels  ## both packages as others get them: built, checked, tried in an empty place
+	rm -rf dist build/lib build/bdist.* bench/build
+	$(PY) -m build --outdir dist .
+	$(PY) -m build --outdir dist ./bench
+	$(PY) -m twine check --strict dist/*
+	$(PY) tests/empty_place.py dist "$(PYTHON)" $(TORCH)
+	@if [ -n '$(OLDEST)' ]; then $(PY) tests/empty_place.py dist "$(PYTHON)" $(OLDEST); \
+	  else echo 'hvadam: not tried with the oldest torch; name a CPU build of it: make OLDEST=...'; fi
+
+figure: .venv/bench  ## draw the figure of the method again
+	$(PY) -m hvadam_bench.publishing.method docs/figures
 
 look: .venv/dev  ## pictures of the report in Chromium, wide and narrow, light and dark
 	PYTHONPATH=tests $(PY) tests/look.py look
@@ -79,6 +98,15 @@ types: .venv/dev
 .venv/peers: .venv/bench
 	@echo 'hvadam: installing the optimizers of others, to time them'
 	$(INSTALL) -e '.[torch]' -e './bench[peers]'
+	@touch $@
+
+.venv/docs: .venv/bench
+	@echo 'hvadam: installing what builds the documentation'
+	$(INSTALL) -e '.[docs]' -e ./bench
+	@touch $@
+
+.venv/wheels: .venv/python constraints.txt
+	$(INSTALL) build twine
 	@touch $@
 
 clean:  ## remove what the commands made

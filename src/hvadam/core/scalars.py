@@ -2,7 +2,7 @@
 
 One hidden vector v has a handful of scalars. Every decision about it (start, update, hold,
 restart), the gain functions and the numerical guards live here and nowhere else, written once for
-any array namespace ``xp`` (NumPy, torch, jax.numpy, :class:`Floats`) without branches on values, so
+any array namespace ``xp`` (NumPy, torch, jax.numpy, `Floats`) without branches on values, so
 that a device never waits for the host.
 
 Legend:
@@ -91,7 +91,7 @@ def advance(xp: Any, scalars: Any, dots: Any, **options: Any) -> tuple[Any, Any,
         xp: The array namespace of the arrays.
         scalars: (..., len(FIELDS)) float64, one row per scope.
         dots: (..., 4) float64: ‖v-m̂‖², <v-m̂,v>, ‖m̂‖², ‖v‖² of each scope.
-        options: Those of :func:`decide`.
+        options: Those of `decide`.
 
     Returns:
         (mix, gain, next scalars), the first two of shape (...).

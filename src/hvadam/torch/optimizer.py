@@ -36,10 +36,11 @@ if TYPE_CHECKING:
 class HVAdam(Optimizer):
     r"""HVAdam: Adam with a hidden vector, the trend that all parameters share.
 
-    With :math:`\theta` all parameters as one vector, and everything element-wise but
-    :math:`\|\cdot\|` and :math:`\langle\cdot,\cdot\rangle`:
+    With $\theta$ all parameters as one vector, and everything element-wise but
+    $\|\cdot\|$ and $\langle\cdot,\cdot\rangle$:
 
-    .. math::
+    $$
+    \begin{aligned}
         m &\leftarrow \beta_1 m + (1-\beta_1) g \\
         s &\leftarrow \beta_2 s + (1-\beta_2)
             \frac{(g-v)^4}{(g-m)^2 + \gamma (g-v)^2 + \epsilon} + \epsilon \\
@@ -47,31 +48,33 @@ class HVAdam(Optimizer):
         \delta &\leftarrow \beta_2 \delta + (1-\beta_2) \cos\langle v, \hat m\rangle \\
         \theta &\leftarrow \theta - \alpha \frac{\hat m}{\sqrt{\hat s} + \epsilon}
             - \alpha\, c\, b(\delta)\, v
+    \end{aligned}
+    $$
 
-    :math:`v` starts as :math:`\hat m`; it restarts, and :math:`b` is 0 for that step and the next,
-    when the unbiased :math:`\delta` falls under a threshold. The gain
-    :math:`b = 10^{6\delta-3}` grows from 0.001 and reaches 1 after about 700 well-aligned steps.
+    $v$ starts as $\hat m$; it restarts, and $b$ is 0 for that step and the next,
+    when the unbiased $\delta$ falls under a threshold. The gain
+    $b = 10^{6\delta-3}$ grows from 0.001 and reaches 1 after about 700 well-aligned steps.
 
-    Symbols: :math:`\alpha` is ``lr``, :math:`\beta` ``betas``, :math:`\epsilon` ``eps``,
-    :math:`\gamma` ``gamma``, :math:`c` ``hidden_scale``, :math:`b` ``hidden_gain``. In the state
+    Symbols: $\alpha$ is ``lr``, $\beta$ ``betas``, $\epsilon$ ``eps``,
+    $\gamma$ ``gamma``, $c$ ``hidden_scale``, $b$ ``hidden_gain``. In the state
     m is ``exp_avg``, v ``hidden``, s ``exp_avg_var``.
 
     Args:
         params: Parameters, named parameters or groups, as for any torch optimizer.
         lr: Learning rate of both steps, a float or a one-element tensor.
         betas: Decay of m, and of s and the alignment average. What follows is given by name.
-        eps: Added to s at *every* step, so it accumulates to eps/(1 - betas[1]): 1e-12 acts like
-            3e-5 = sqrt(eps/(1 - betas[1])) in the place of Adam's eps. Lower it for very small
+        eps: Added to s at *every* step, so it accumulates to ``eps/(1 - betas[1])``: 1e-12 acts
+            like 3e-5, the root of that, in the place of Adam's eps. Lower it for very small
             gradients; the authors' code uses 1e-16.
         gamma: Bounds the ratio of (g - v)² to (g - m)² by 1/gamma. The paper says "usually 0" and
             uses 0.5 or 1 in most of its experiments.
         weight_decay: Decay coefficient.
-        weight_decay_mode: "decoupled" multiplies parameters by 1 - lr*weight_decay, as AdamW;
-            "coupled" adds weight_decay*parameter to the gradient, as Adam.
+        weight_decay_mode: "decoupled" multiplies parameters by ``1 - lr*weight_decay``, as AdamW;
+            "coupled" adds ``weight_decay*parameter`` to the gradient, as Adam.
         hidden_scale: Multiplies lr in the step along v; 0 switches that step off.
-        hidden_gain: "exponential" (10**(6δ - 3)) or "linear" (δ/0.9*10). A callable that maps a
-            float64 tensor of δ to a tensor of the same shape is deprecated; if it raises, the step
-            is undone, for which m and s are copied meanwhile.
+        hidden_gain: "exponential" (``10**(6δ - 3)``) or "linear" (``δ/0.9*10``). A callable that
+            maps a float64 tensor of δ to a tensor of the same shape is deprecated; if it raises,
+            the step is undone, for which m and s are copied meanwhile.
         restart_threshold: In [0, 1). 0 never restarts.
         preconditioner: "hidden", or "adam" for the second moment of g (ablation).
         scope: What one hidden vector spans: "global" all parameters, "group" a param group (the
@@ -88,7 +91,7 @@ class HVAdam(Optimizer):
         rounding_seed: Of those random bits. They depend on it, the parameter's position, the step
             and the element alone, so replicas agree and a resumed run repeats itself.
         hidden_step: "exact", or "late": v and the step along it are one step behind, which saves
-            the second pass over memory. Another algorithm; see :meth:`flush`, :meth:`evaluation`.
+            the second pass over memory. Another algorithm; see `flush`, `evaluation`.
         kernel: "auto", "native" (compiled, for CPUs), "loop" (one tensor at a time), "foreach"
             (lists of tensors; the one that ``torch.compile`` traces) or "triton" (for GPUs). On a
             GPU "auto" takes "triton" once that has agreed with the others on a few small tensors,
@@ -240,7 +243,7 @@ class HVAdam(Optimizer):
         """Do what ``hidden_step="late"`` left pending: before export, say, or pruning.
 
         It is another trajectory from there on: the next gradient is taken at parameters that
-        already have the step. To evaluate without that, use :meth:`evaluation`.
+        already have the step. To evaluate without that, use `evaluation`.
         """
         table = Table(self.param_groups, self.state)
         for group, place in groups.placed(self.param_groups):

@@ -18,9 +18,9 @@ def warm_start(optimizer: HVAdam, adamw: Optimizer | dict[str, Any]) -> None:
     r"""Start an HVAdam where an Adam or AdamW stopped.
 
     ``exp_avg`` and ``step`` are carried over. While v = 0, HVAdam's s averages
-    :math:`g^4 / ((g-m)^2 + \gamma g^2 + \epsilon)`, which for a gradient that m does not know yet,
-    :math:`(g-m)^2 = \beta_1^2 g^2`, is :math:`g^2 / (\beta_1^2 + \gamma)`; so s starts as
-    ``exp_avg_sq`` over :math:`\beta_1^2 + \gamma`. The hidden vector starts with the next step.
+    $g^4 / ((g-m)^2 + \gamma g^2 + \epsilon)$, which for a gradient that m does not know yet,
+    $(g-m)^2 = \beta_1^2 g^2$, is $g^2 / (\beta_1^2 + \gamma)$; so s starts as
+    ``exp_avg_sq`` over $\beta_1^2 + \gamma$. The hidden vector starts with the next step.
     Hyper-parameters stay as they are in ``optimizer``.
 
     Args:

@@ -154,3 +154,12 @@ def test_open_without_a_browser_still_says_which_page(
     printed, errors = capsys.readouterr()
     assert printed == f"opening {tmp_path / 'report.html'}\n"
     assert errors == "hvadam: no browser could be started here.\n"
+
+
+def test_explore_opens_the_page(capsys: pytest.CaptureFixture[str], browser: list[str]) -> None:
+    assert main(["explore"]) == 0
+    [address] = browser
+    page = Path(address.removeprefix("file://"))
+    assert page.parts[-3:] == ("publishing", "explorer", "index.html")
+    assert page.is_file()
+    assert capsys.readouterr().out == f"opening {page}\n"

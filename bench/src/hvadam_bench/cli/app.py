@@ -14,6 +14,7 @@ COMMANDS = {
     "speed": studies.speed,
     "theory": studies.theory,
     "valley": studies.valley,
+    "explore": comparisons.explore,
     "scaling": studies.scaling,
     "throughput": studies.throughput,
     "baselines": studies.baselines,

@@ -282,7 +282,16 @@ def open_report(
     if not pages:
         missing = f"there is no {page}" if page else "there is no report.html here"
         raise typer.Exit(fail(f"{missing}; `hvadam report` writes one."))
-    last = max(pages, key=lambda one: one.stat().st_mtime).resolve()
-    typer.echo(f"opening {last}")
-    if not webbrowser.open(last.as_uri()):
+    _open(max(pages, key=lambda one: one.stat().st_mtime).resolve())
+
+
+def explore() -> None:
+    """Open the explorer in the browser: a valley to touch, with optimizers racing in it."""
+    _open(Path(__file__).resolve().parents[1] / "publishing" / "explorer" / "index.html")
+
+
+def _open(page: Path) -> None:
+    """Open a file in the browser, and say where it is."""
+    typer.echo(f"opening {page}")
+    if not webbrowser.open(page.as_uri()):
         raise typer.Exit(fail("no browser could be started here.", FAILED))

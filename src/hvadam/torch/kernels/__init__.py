@@ -1,6 +1,6 @@
 """The arithmetic of a step, as interchangeable kernels; no policy lives here.
 
-A kernel is a module with the functions of :class:`Kernel`. What stands in ``__all__`` is the door:
+A kernel is a module with the functions of `Kernel`. What stands in ``__all__`` is the door:
 nobody above imports from inside a kernel.
 """
 

@@ -4,7 +4,7 @@ Each function is written in its own coordinates z, in which a valley's floor lie
 axis, and turned: f(x) = base(Rᵀx). R is the rotation by ``angle`` in the plane of the last axis
 and the diagonal of the others, so that in two dimensions
 
-.. math:: z_1 = x \cos\varphi - y \sin\varphi, \quad z_2 = x \sin\varphi + y \cos\varphi
+$$z_1 = x \cos\varphi - y \sin\varphi, \quad z_2 = x \sin\varphi + y \cos\varphi$$
 
 f1 at 45 degrees is f2. All is float64 NumPy over rows: one row is one start, and no row's numbers
 depend on how many there are.
