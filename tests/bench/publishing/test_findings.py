@@ -198,7 +198,7 @@ def test_a_figure_is_the_same_drawing_on_either_ground(good: Evidence) -> None:
     def drawn(chosen: Ground) -> tuple[bytes, bytes]:
         with on_ground(chosen):
             figure = figures.draw_suites(good)
-            return encode(figure), encode_svg(figure)
+            return encode(figure), encode_svg(figure, "suites")
 
     light, dark = drawn(LIGHT), drawn(DARK)
     assert drawn(LIGHT) == light

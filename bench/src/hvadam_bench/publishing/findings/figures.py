@@ -64,7 +64,7 @@ def files_of(evidence: Evidence) -> dict[str, bytes]:
         for name, figure in draw_all(evidence, chosen).items():
             with on_ground(chosen):
                 found[f"evidence-{name}{suffix}.png"] = encode(figure)
-                found[f"evidence-{name}{suffix}.svg"] = encode_svg(figure)
+                found[f"evidence-{name}{suffix}.svg"] = encode_svg(figure, name)
     return found
 
 
