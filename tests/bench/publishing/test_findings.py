@@ -101,6 +101,8 @@ def test_every_number_of_a_table_is_that_of_the_evidence(good: Evidence) -> None
     ends = [math.exp(-(x or 0)) for x in (duel.amount, duel.high, duel.low)]
     assert shown[3] == f"×{ends[0]:.2f} [{ends[1]:.2f}, {ends[2]:.2f}] ahead"
     assert shown[-1] == "100%, 100%"
+    batches = tables.suite(good.minibatch)
+    assert [str(row[-1]) for row in batches.rows] == ["decoupled 0.01"] * 2
     # Every run and every rate is there.
     details = page.render_details(good)
     for one in task.contenders.values():

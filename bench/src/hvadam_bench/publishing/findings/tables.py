@@ -9,6 +9,7 @@ from hvadam_bench.publishing.findings.wording import (
     amount,
     arrived,
     beside,
+    decay,
     difference,
     factor,
     measure,
@@ -38,6 +39,7 @@ def suite(found: Suite) -> Table:
     reference = named(found.reference)
     baselines = any(task.baseline for task in found.tasks)
     shares = any(one.arrived is not None for task in found.tasks for one in _everyone(task))
+    decays = any(decay(task) != "none" for task in found.tasks)
     rows = []
     for task in found.tasks:
         ours, theirs = (task.contenders[name] for name in (OURS, found.reference))
@@ -52,6 +54,7 @@ def suite(found: Suite) -> Table:
                 NOTHING if best is None else f"{beside(task, best)} ({named(best)})",
                 _best(task),
                 *([f"{arrived(ours)}, {arrived(theirs)}"] if shares else []),
+                *([decay(task)] if decays else []),
             ]
         )
     heads = [
@@ -63,6 +66,7 @@ def suite(found: Suite) -> Table:
         "beside the best of Adam's family",
         "best of all",
         *([f"arrive: HVAdam, {reference}"] if shares else []),
+        *(["decay of all"] if decays else []),
     ]
     return Table(heads, rows)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from hvadam_bench.contenders import label
-from hvadam_bench.publishing.formatting import NOTHING, Units, number, ranged, share, signed
+from hvadam_bench.publishing.formatting import NOTHING, Units, listed, number, ranged, share, signed
 from hvadam_bench.publishing.markdown import escape
 from hvadam_bench.studies.evidence.result import Beside, Dose, Entrant, Number, TaskEvidence, Unit
 
@@ -133,6 +133,11 @@ def verdict(task: TaskEvidence, found: Beside) -> str:
 def arrived(one: Entrant) -> str:
     """Return the share of runs that solved the task."""
     return NOTHING if one.arrived is None else share(one.arrived)
+
+
+def decay(task: TaskEvidence) -> str:
+    """Return the weight decay that a task's runs worked with; several if they differ."""
+    return listed(sorted({one.decay for one in task.contenders.values()}))
 
 
 def named(name: str | None) -> str:
