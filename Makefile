@@ -14,8 +14,8 @@ NATIVE = $(wildcard src/hvadam/torch/kernels/native*.[ch])
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
 
-demo: .venv/bench  ## race in the valley, tune and train six optimizers on three tasks, write a report
-	@echo 'hvadam: next, the demo: some minutes on two cores; if stopped, "make demo" goes on'
+demo: .venv/bench  ## HVAdam beside Adam on a smooth problem and with mini-batches, and a report
+	@echo 'hvadam: next, the demo: about two minutes on one core; if stopped, "make demo" goes on'
 	$(PY) -m hvadam demo
 	@echo 'hvadam: to look at the report: $(PY) -m hvadam open demo/report.html'
 

@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import made_evidence
 import pytest
 from toys import Builder
 
 from hvadam.__main__ import main
 from hvadam_bench import tasks
 from hvadam_bench.running.records import Store
+from hvadam_bench.studies.evidence.result import Evidence
 from hvadam_bench.tasks import Task
 
 
@@ -57,3 +59,15 @@ def refused(
         return line
 
     return refuse
+
+
+@pytest.fixture(scope="session")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+    """Return the evidence of made-up runs of all parts, in which HVAdam is the best."""
+    return made_evidence.whole(tmp_path_factory.mktemp("good"), made_evidence.GOOD)
+
+
+@pytest.fixture(scope="session")
+def bad(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+    """Return the evidence of made-up runs of all parts, in which HVAdam is the worst."""
+    return made_evidence.whole(tmp_path_factory.mktemp("bad"), made_evidence.BAD)

@@ -47,11 +47,13 @@ def test_half_of_the_reference_is_there_by_then() -> None:
     runs = [run("adam", seed, curve) for seed, curve in enumerate(curves)]
     goal = profiles.target(runs, PERPLEXITY)
     assert goal == 1.5
-    times = profiles.times_to_target(group(runs)[0], 2.0)
-    assert times == {"adam": (70 + 80) / 2}
+    assert profiles.times_to_target(group(runs)[0], 2.0) == {"adam": 70}
+    late = run("adam", 2, [9.0] * 10)
+    assert profiles.times_to_target(group([runs[0], late])[0], 1.5) == {"adam": 100}
+    assert profiles.times_to_target(group([late])[0], 1.5) == {"adam": math.inf}
 
 
-def test_times_are_medians_and_never_is_infinite() -> None:
+def test_times_are_those_of_the_run_in_the_middle_and_never_is_infinite() -> None:
     runs = [run("adam", seed, [3.0, 2, 1]) for seed in range(3)]
     runs += [
         run("hvadam", 0, [1.0, 1, 1]),

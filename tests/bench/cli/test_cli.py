@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +23,7 @@ from hvadam_bench.studies.speed.shapes import BY_PARAMETERS, BY_TENSORS, SHAPES,
 
 
 @pytest.mark.slow
-def test_demo_races_trains_and_writes_a_report(
+def test_demo_draws_trains_and_writes_a_report(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "a [new] folder" / "demo"
@@ -32,13 +33,13 @@ def test_demo_races_trains_and_writes_a_report(
     report = out / "report.html"
     assert printed.splitlines()[-1] == f"The report: {report}"
     assert "digits" in report.read_text(encoding="utf-8")
-    assert list((out / "valley" / "docs" / "figures").glob("*.png"))
+    [paths] = (out / "docs" / "figures").glob("*.png")
+    assert b64encode(paths.read_bytes()).decode() in report.read_text(encoding="utf-8")
     done = [record for record in Store(out / "runs") if record.status == "done"]
     tasks = {record.config.task for record in done}
     contenders = {record.config.contender for record in done}
-    assert tasks == {"digits_mlp", "digits_cnn", "pydoc_lstm"}
-    assert "hvadam" in contenders
-    assert len(contenders) >= 6
+    assert tasks == {"digits_autoencoder", "digits_cnn"}
+    assert contenders == {"adam", "hvadam"}
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from made_sweeps import SKILL, TASKS, Made, record, sweep
 
 from hvadam_bench.analysis import statistics
 from hvadam_bench.analysis.grouping import TaskResults, command, group
+from hvadam_bench.analysis.verdicts import middle_run
 from hvadam_bench.cli import main
 from hvadam_bench.cli.arguments import parse_changes
 from hvadam_bench.publishing import report
@@ -343,13 +344,29 @@ def test_samples_are_shown_at_every_step_and_embedded_once(tmp_path: Path) -> No
     assert "1 done, 1 collapsed, 1 diverged" in made.text
 
 
+def test_the_page_opens_with_the_answer_and_says_what_hvadam_is(tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs")
+    for run in sweep(TASKS[0]):
+        store.put(run)
+    picture = tmp_path / "paths.png"
+    picture.write_bytes(b"paths down a valley")
+    [out] = report.write(store, tmp_path / "report.html", paths=picture)
+    text = out.read_text("utf-8")
+    answer = text.index("Against Adam, HVAdam")
+    about = text.index("HVAdam is Adam with a hidden vector")
+    shown = text.index(base64.b64encode(picture.read_bytes()).decode())
+    assert answer < about < shown < text.index('<section id="task-0">')
+    [plain] = report.write(store, tmp_path / "plain.html")
+    assert "Down a narrow valley" not in plain.read_text("utf-8")
+
+
 def test_samples_are_of_the_run_in_the_middle() -> None:
     metric = statistics.Metric.of(record(WGAN))
     runs = [record(WGAN, seed=seed, loss=loss) for seed, loss in enumerate((0.4, 0.1, 0.2))]
     runs.append(record(WGAN, seed=3, status="diverged"))
-    assert samples.middle(runs[:3], metric).config.seed == 2
-    assert samples.middle(runs, metric).config.seed == 0  # of two the worse
-    assert samples.middle(runs[:2], metric._replace(goal="max")).config.seed == 1
+    assert middle_run(runs[:3], metric).config.seed == 2
+    assert middle_run(runs, metric).config.seed == 0  # of two the worse
+    assert middle_run(runs[:2], metric._replace(goal="max")).config.seed == 1
 
 
 def test_samples_that_are_missing_or_too_many_are_left_out(

@@ -79,7 +79,9 @@ def test_same_seed_same_bits_and_another_seed_others(tmp_path: Path) -> None:
     other = run(RunConfig("digits_cnn", "hvadam", scale="smoke", seed=1), Store(tmp_path))
     assert essence(other) != essence(one)
     assert one.curve[-1].valid["accuracy"] > 70
-    assert set(one.curve[-1].diagnostics["model"]) == {"hidden_gain", "alignment", "restarts"}
+    watched = one.curve[-1].diagnostics["model"]
+    assert set(watched) == {"hidden_gain", "hidden_share", "alignment", "restarts"}
+    assert 0 < watched["hidden_share"] < 1
 
 
 def test_a_collapse_is_a_status_with_the_step_it_began_at(

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 
 from hvadam_bench.analysis import statistics
 from hvadam_bench.analysis.grouping import TaskResults
-from hvadam_bench.analysis.verdicts import median_to_target
 from hvadam_bench.running.records import MEASURED, Record
 
 # How much of its run the reference has to set the target.
@@ -37,12 +36,17 @@ def target(
 
 
 def times_to_target(results: TaskResults, goal: float) -> dict[str, float]:
-    """Return in how many steps each contender reaches a target, median over its judged runs."""
-    return {
-        one.name: median_to_target(one.judged, results.metric, goal, lambda reached: reached.step)
-        for one in results.race
-        if one.judged and not one.is_cut
-    }
+    """Return in how many steps half of each contender's judged runs have reached a target.
+
+    Of an even number that is the earlier of the two in the middle: between it and never lies
+    nothing, and the reference's own median is reached by half of its runs.
+    """
+    found: dict[str, float] = {}
+    for one in (one for one in results.race if one.judged and not one.is_cut):
+        reached = [statistics.time_to_target(run, results.metric, goal) for run in one.judged]
+        times = sorted(math.inf if point is None else point.step for point in reached)
+        found[one.name] = times[(len(times) - 1) // 2]
+    return found
 
 
 def score(profile: Sequence[tuple[float, float]], furthest: float = FURTHEST) -> float:

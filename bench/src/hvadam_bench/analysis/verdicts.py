@@ -62,6 +62,13 @@ def median_of(runs: ContenderRuns, metric: statistics.Metric) -> float:
     return statistics.median(statistics.final(run, metric) for run in runs.judged)
 
 
+def middle_run(runs: Iterable[Record], metric: statistics.Metric) -> Record:
+    """Return the run in the middle by its test value; of two in the middle, the worse."""
+    sign = 1 if metric.goal == "min" else -1
+    ordered = sorted(runs, key=lambda run: (sign * statistics.final(run, metric), run.config.seed))
+    return ordered[len(ordered) // 2]
+
+
 def target_of(results: TaskResults) -> float | None:
     """Return where Adam ended on the validation split, if it did."""
     if results.reference is None:

@@ -131,7 +131,7 @@ def findings(
         Path, typer.Option(metavar="DIR", help="Where README.md, docs/ and results/ are.")
     ] = Path("."),
 ) -> None:
-    """Tell what the comparison found so far: pages, figures and the README's table."""
+    """Tell what the comparison found so far: pages, figures and the README's answer."""
     from hvadam_bench.publishing.findings import publish
     from hvadam_bench.studies.evidence.summary import compute
 
@@ -142,8 +142,9 @@ def findings(
         raise typer.Exit(fail(str(error))) from error
     for path in written:
         typer.echo(f"wrote {path}")
-    for cut in found.unfinished:
-        typer.echo(f"not finished: {cut.part}, {cut.task} {cut.about}".rstrip())
+    parts = (found.smooth, found.noise, found.minibatch)
+    for cut in (one for part in parts for one in part.unfinished):
+        typer.echo(f"not finished: {cut.task} {cut.about}".rstrip())
 
 
 def variants(

@@ -1,4 +1,4 @@
-"""The demo: a race in the valley, three small trainings tuned alike, and a report to look at."""
+"""The demo: the finding itself on two small problems, and a report to look at."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hvadam_bench.cli.wiring import race
+from hvadam_bench.cli.wiring import draw_paths
 from hvadam_bench.publishing import report
 from hvadam_bench.publishing.sweeps import sweep_and_show
 from hvadam_bench.running.records import Store
@@ -25,24 +25,22 @@ def demonstrate(seeds: int | None, steps: int, out: Path, console: Console) -> b
 
     Args:
         seeds: Of each winner; the recipe's if not given.
-        steps: Of each race.
+        steps: Of each path in the valley.
         out: A directory.
         console: Where progress and tables go.
 
     Returns:
         Whether everything got to its end.
     """
-    console.print("A narrow valley that lies across the axes, from hundreds of starts:")
-    racing = out / "valley"
-    for folder in ("results", "docs/figures"):
-        (racing / folder).mkdir(parents=True, exist_ok=True)
-    race([Problem.of("f2", ANGLE)], PAPER_FOUR, steps, racing, console)
+    console.print("The paths of four optimizers down a narrow valley that lies across the axes:")
+    (out / "docs" / "figures").mkdir(parents=True, exist_ok=True)
+    [paths] = draw_paths([Problem.of("f2", ANGLE)], PAPER_FOUR, steps, out, console)
 
-    console.print("Three small trainings, each contender with the same budget for tuning:")
+    console.print("A smooth problem and one with mini-batches, HVAdam and Adam tuned alike:")
     store = Store(out / "runs")
     studies = narrowed(recipes.get("demo").studies, seeds=seeds)
     sweep = Sweep(studies, store, "demo")
     finished = sweep_and_show(sweep, make_engine("local", store, None, None), console)
-    for path in report.write(store, out / "report.html"):
+    for path in report.write(store, out / "report.html", paths=paths):
         console.print(f"The report: {path}", markup=False, highlight=False, soft_wrap=True)
     return finished

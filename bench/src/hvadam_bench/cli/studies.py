@@ -23,16 +23,16 @@ from hvadam_bench.cli.errors import FAILED, fail, keeping, missing_packages
 def demo(
     seeds: Annotated[
         int | None,
-        typer.Option(parser=parse_count, metavar="N", help="Runs of each winner; 3 if not given."),
+        typer.Option(parser=parse_count, metavar="N", help="Runs of each winner; 10 if not given."),
     ] = None,
     steps: Annotated[
-        int, typer.Option(parser=parse_count, metavar="N", help="Of each race in the valley.")
+        int, typer.Option(parser=parse_count, metavar="N", help="Of each path in the valley.")
     ] = 1500,
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Where the figures and the report go.")
     ] = Path("demo"),
 ) -> None:
-    """Race in the valley, tune and train on three small tasks, write a report; resumes."""
+    """Show in a minute or two where HVAdam pays and where not, and write a report; resumes."""
     from hvadam_bench.cli.demo import demonstrate
 
     if missing_packages():  # what comes last needs them too

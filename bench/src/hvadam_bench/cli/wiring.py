@@ -71,8 +71,12 @@ def draw_paths(
     out: Path,
     console: Console,
     start: Array | None = None,
-) -> None:
-    """Draw paths on toy functions from one start, the functions' own if none is given."""
+) -> list[Path]:
+    """Draw paths on toy functions from one start, the functions' own if none is given.
+
+    Returns:
+        The pictures, one for each function.
+    """
     from hvadam_bench.contenders import names
     from hvadam_bench.publishing import toy_functions
     from hvadam_bench.publishing.toy_functions.paths import few
@@ -85,7 +89,9 @@ def draw_paths(
             on_progress(f"paths on {problem.label}", 0.0)
             found.append(follow(problem, shown, steps, start))
             on_progress("", 1 / len(problems))
-    _tell(toy_functions.write_paths(found, out), console)
+    written = toy_functions.write_paths(found, out)
+    _tell(written, console)
+    return written
 
 
 def measure_theorems(rounds: int, out: Path, console: Console) -> None:

@@ -6,6 +6,7 @@ They are at most 7.2 inches wide with type of at least 8 points, so that a phone
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
@@ -72,6 +73,22 @@ def encode(figure: Figure) -> bytes:
     made = BytesIO()
     few.save(made, "PNG", optimize=True)
     return made.getvalue()
+
+
+def encode_svg(figure: Figure, name: str) -> bytes:
+    """Return a figure as an SVG without metadata: the same drawing, same bytes.
+
+    Its paths are rounded to a tenth of a point: half the size, and looks the same. `name` keeps the
+    anchors of several figures on one page apart.
+    """
+
+    def rounded(path: re.Match[str]) -> str:
+        return re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.1f}", path[0])
+
+    drawn = BytesIO()
+    with rc_context({"svg.hashsalt": name}):
+        figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
+    return re.sub(r' d="[^"]*"', rounded, drawn.getvalue().decode()).encode()
 
 
 def save(figure: Figure, path: Path) -> Path:

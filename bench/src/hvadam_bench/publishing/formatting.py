@@ -191,20 +191,6 @@ def share(x: float) -> str:
     return "<1%" if 0 < x < 0.005 else f"{100 * x:.0f}%"
 
 
-def shortfall(cost: float | None) -> str:
-    """Return how many percent something is short of the best.
-
-    Example:
-        >>> shortfall(0.0), shortfall(1.234), shortfall(math.inf), shortfall(None)
-        ('0%', '1.2%', 'diverged', '–')
-    """
-    if cost is None or math.isnan(cost):
-        return NOTHING
-    if math.isinf(cost):
-        return "diverged"
-    return "0%" if cost == 0 else f"{cost:.1f}%" if cost < 10 else f"{cost:.0f}%"
-
-
 def number(x: float | None, digits: int = 3) -> str:
     """Return a number of so many digits, without a plus in its exponent.
 

@@ -8,9 +8,7 @@ half is the second step in the valley of the paper's Fig. 3, the right half a st
 
 from __future__ import annotations
 
-import re
 import sys
-from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +21,7 @@ from numpy.typing import NDArray
 from hvadam.core.hyperparams import Hyperparams
 from hvadam.core.reference import ScopeState, Slot, step
 from hvadam_bench.publishing import palette
-from hvadam_bench.publishing.figures import blank, on_ground, save
+from hvadam_bench.publishing.figures import blank, encode_svg, on_ground, save
 from hvadam_bench.publishing.palette import BLUE, GREY, RED, shade
 from hvadam_bench.running.files import write_atomically
 
@@ -53,23 +51,12 @@ def write(folder: Path) -> list[Path]:
     """Write the figure on both grounds, as SVG and as PNG; return the files."""
     written = []
     for name, chosen in (("light", palette.LIGHT), ("dark", palette.DARK)):
-        with on_ground(chosen), rc_context({"svg.hashsalt": NAME, "path.sketch": (0.5, 90, 12)}):
+        with on_ground(chosen), rc_context({"path.sketch": (0.5, 90, 12)}):
             figure = draw()
             path = folder / f"{NAME}-{name}.svg"
-            drawn = BytesIO()
-            figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
-            write_atomically(path, _shorten(drawn.getvalue().decode()).encode())
+            write_atomically(path, encode_svg(figure, NAME))
             written += [path, save(figure, path.with_suffix(".png"))]
     return written
-
-
-def _shorten(svg: str) -> str:
-    """Return a drawing with its paths to a tenth of a point: half the size, and looks the same."""
-
-    def rounded(path: re.Match[str]) -> str:
-        return re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.1f}", path[0])
-
-    return re.sub(r' d="[^"]*"', rounded, svg)
 
 
 def draw() -> Figure:

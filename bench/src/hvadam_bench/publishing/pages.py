@@ -30,7 +30,6 @@ FILTERS: dict[str, Callable[..., str]] = {
     "number": formatting.number,
     "rate": formatting.rate,
     "share": formatting.share,
-    "shortfall": formatting.shortfall,
     "spanned": formatting.spanned,
     "text": markdown.escape,
     "thousands": "{:,.0f}".format,

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -49,7 +50,8 @@ class Point:
         seconds: In training, without evaluations.
         train_loss: Mean over the batches since the last point.
         valid: What the task measured on the validation split.
-        diagnostics: HVAdam's gain, alignment and restarts, network by network; else empty.
+        diagnostics: HVAdam's gain, the hidden part's share of the step, alignment and restarts,
+            network by network; else empty.
     """
 
     step: int
@@ -177,6 +179,13 @@ class Store:
     def artifacts_path(self, config: RunConfig) -> Path:
         """Return the folder of what a run made to look at, if it made any."""
         return self.path(config).with_suffix("")
+
+    def samples(self, record: Record) -> dict[int, Path]:
+        """Return the pictures that a run made and that are there, by step."""
+        folder = self.artifacts_path(record.config)
+        named = [re.fullmatch(r"samples-(\d+)\.png", name) for name in record.artifacts]
+        found = {int(match[1]): folder / match[0] for match in named if match}
+        return {step: path for step, path in found.items() if path.is_file()}
 
     def where(self, config: RunConfig) -> str:
         """Return where the record of a run is found, for people: a file, or a file and a key."""

@@ -26,7 +26,7 @@ from hvadam_bench.tasks import Problem, Split
 # come back: a learning rate ten times too large passes it within a few dozen steps.
 BOUND = 1e6
 # What a point of the curve keeps of HVAdam's diagnostics.
-WATCHED = ("hidden_gain", "alignment", "restarts")
+WATCHED = ("hidden_gain", "hidden_share", "alignment", "restarts")
 
 
 class DivergedError(Exception):

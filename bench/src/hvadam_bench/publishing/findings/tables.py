@@ -1,358 +1,263 @@
-"""The tables of the findings: numbers read from the evidence, none computed but medians."""
+"""The tables of the findings: numbers read from the evidence, none computed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from hvadam_bench import contenders
-from hvadam_bench.analysis import statistics
-from hvadam_bench.contenders import OURS, REFERENCE, label
+from hvadam_bench.contenders import OURS, REFERENCE
 from hvadam_bench.publishing.findings.wording import (
-    against,
-    as_float,
+    amount,
+    arrived,
     beside,
-    standing,
-    steps_share,
+    decay,
+    difference,
+    factor,
+    measure,
+    median,
+    named,
+    ratio,
     title,
     units_of,
     value,
+    verdict,
 )
-from hvadam_bench.publishing.formatting import NOTHING, fixed, quartiles, ranged, rate, shortfall
+from hvadam_bench.publishing.formatting import NOTHING, counted, fixed, number, rate, share
 from hvadam_bench.publishing.markdown import Markdown
 from hvadam_bench.publishing.tables import Cell, Table
-from hvadam_bench.studies.evidence.claims import MISSING, UNTESTED
-from hvadam_bench.studies.evidence.describe import ADAMW
 from hvadam_bench.studies.evidence.result import (
-    AblationEvidence,
+    Dose,
+    Entrant,
     Evidence,
-    Hidden,
-    Measured,
-    OptionEvidence,
-    Pace,
-    Rates,
-    StepTimes,
+    Number,
+    Suite,
     TaskEvidence,
 )
 
-# The name that a claim has for its figure -> the heading under which it stands.
-ANCHORS = {
-    "against Adam": "hvadam-beside-adam",
-    "curves": "on-the-way",
-    "ablation": "the-parts-of-the-method",
-    "generators": "generators",
-}
-# What the contenders of `hvadam speed` are.
-TIMED = {
-    "HVAdam native": "compiled kernel",
-    "HVAdam native, late": 'compiled kernel, `hidden_step="late"`',
-    "HVAdam native, bf16 state": 'compiled kernel, `state_dtype="bfloat16"`',
-    "HVAdam portable": "without a compiler",
-    "Adam loop": "`torch.optim.Adam` as it is by default on CPUs",
-    "Adam fused": "fused Adam beside a copy of itself: the noise",
-}
-# The figure of what a learning rate costs ends here: percent from the best.
-MOST = 100.0
-_ARROWS = {"min": "↓", "max": "↑"}
+
+def suite(found: Suite) -> Table:
+    """Return HVAdam on the tasks of a suite: beside the reference, and the best of the family."""
+    reference = named(found.reference)
+    baselines = any(task.baseline for task in found.tasks)
+    shares = any(one.arrived is not None for task in found.tasks for one in _everyone(task))
+    decays = any(decay(task) != "none" for task in found.tasks)
+    rows = []
+    for task in found.tasks:
+        ours, theirs = (task.contenders[name] for name in (OURS, found.reference))
+        best = task.family_best
+        rows.append(
+            [
+                Markdown(f"{title(task)}<br>{measure(task)}"),
+                *([_baseline(task)] if baselines else []),
+                median(ours, task),
+                median(theirs, task),
+                beside(task, found.reference),
+                NOTHING if best is None else f"{beside(task, best)} ({named(best)})",
+                _best(task),
+                *([f"{arrived(ours)}, {arrived(theirs)}"] if shares else []),
+                *([decay(task)] if decays else []),
+            ]
+        )
+    heads = [
+        "",
+        *(["trivial baseline"] if baselines else []),
+        "HVAdam",
+        reference,
+        f"HVAdam beside {reference}",
+        "beside the best of Adam's family",
+        "best of all",
+        *([f"arrive: HVAdam, {reference}"] if shares else []),
+        *(["decay of all"] if decays else []),
+    ]
+    return Table(heads, rows)
 
 
-def anchors(evidence: Evidence) -> dict[str, str]:
-    """Return where the figures are that bear out the verdicts, by the claims."""
-    drawn = {
-        "against Adam": evidence.tasks,
-        "curves": evidence.tasks,
-        "ablation": evidence.ablation,
-        "generators": evidence.generative,
-    }
-    return {
-        one.claim: ANCHORS[one.figure]
-        for one in evidence.claims
-        if one.verdict not in (MISSING, UNTESTED) and drawn[one.figure]
-    }
+def doses(evidence: Evidence) -> Table:
+    """Return the response to each dose of noise, beside what the hidden vector did."""
+    rows = [
+        [
+            Markdown(title(dose)),
+            f"{dose.batch:,}",
+            NOTHING if dose.share is None else part_of(dose.share),
+            _ratio(dose),
+            _plain(dose.alignment),
+            _plain(dose.hidden_share),
+            ", ".join(_rate(dose.rates.get(name)) for name in (OURS, REFERENCE)),
+            str(dose.n),
+        ]
+        for dose in evidence.noise.doses
+    ]
+    heads = [
+        *("", "batch", "of all", "HVAdam's loss / Adam's", "alignment", "hidden share"),
+        *("lr: HVAdam, Adam", "n"),
+    ]
+    return Table(heads, rows)
 
 
 def claims(evidence: Evidence) -> Table:
-    """Return the paper's claims with their verdicts, and where to see why."""
-    told = anchors(evidence)
-    rows = []
-    for one in evidence.claims:
-        link = Markdown(f"[figure](#{told[one.claim]})") if one.claim in told else ""
-        rows.append([one.claim, one.where, Cell(one.verdict, mark=True), link])
-    return Table(["claim", "in the paper", "here", ""], rows)
-
-
-def beside_adam(tasks: Sequence[TaskEvidence]) -> Table:
-    """Return HVAdam, Adam, AdamW and the best of the others, with what is between them."""
-    rows = []
-    for task in tasks:
-        units, best = units_of(task), task.best_other
-        ours = task.contenders.get(OURS)
-        rows.append(
-            [
-                Markdown(f"{title(task)}<br>{units.name}, {_ARROWS[task.goal]}"),
-                *(_value_of(task, name) for name in (OURS, REFERENCE)),
-                *(against(task, name) for name in (REFERENCE, ADAMW)),
-                f"{label(best)}: {against(task, best)}" if best else NOTHING,
-                str(ours.n) if ours else NOTHING,
-            ]
-        )
-    heads = ["", "HVAdam", "Adam", "HVAdam − Adam", "HVAdam − AdamW", "HVAdam − best other", "n"]
-    return Table(heads, rows)
-
-
-def front(tasks: Sequence[TaskEvidence]) -> Table:
-    """Return HVAdam beside Adam, for the README."""
+    """Return the paper's claims with their verdicts."""
     rows = [
-        [
-            Markdown(title(task)),
-            f"{units_of(task).name} {_ARROWS[task.goal]}",
-            *(_value_of(task, name) for name in (OURS, REFERENCE)),
-            against(task, REFERENCE),
-            str(task.contenders[OURS].n),
-        ]
-        for task in tasks
+        [one.claim, one.where, Cell(one.verdict, mark=True), Markdown(one.note)]
+        for one in evidence.claims
     ]
-    return Table(["task", "measure", "HVAdam", "Adam", "HVAdam − Adam", "n"], rows)
-
-
-def sooner(tasks: Sequence[TaskEvidence]) -> Table:
-    """Return the steps to where Adam ended."""
-    rows = [
-        [
-            Markdown(title(task)),
-            steps_share(found),
-            standing(found),
-            f"{found.never} of {found.n}",
-            str(found.n),
-        ]
-        for task in tasks
-        if (found := task.sooner)
-    ]
-    return Table(["", "steps, as a share of Adam's", "", "never got there", "n"], rows)
-
-
-def awakenings(evidence: Evidence) -> list[tuple[str, Hidden]]:
-    """Return what HVAdam's hidden step did, study by study."""
-    found = [
-        (f"{title(task)}, {task.steps:,} steps", task.hidden)
-        for task in evidence.tasks
-        if task.hidden
-    ]
-    return found + [
-        (f"{title(task)}, {task.steps:,} steps (ablation)", level.hidden)
-        for task in evidence.ablation
-        for level in task.levels
-        if level.name == OURS and level.hidden
-    ]
-
-
-def awakening(evidence: Evidence) -> Table:
-    """Return whether the hidden step grew large enough to matter, and when."""
-    rows = [
-        [
-            Markdown(about),
-            f"{as_float(one.gain):.2g}",
-            f"{one.woke} of {one.runs}",
-            f"{one.step:,.0f}" if one.step is not None else NOTHING,
-            f"{as_float(one.restarts):g}",
-        ]
-        for about, one in awakenings(evidence)
-    ]
-    heads = ["", "gain at the end", "runs with a gain of 1", "first seen at step", "restarts"]
-    return Table(heads, rows)
-
-
-class OffRates(NamedTuple):
-    """What a third of the best learning rate, and three times it, cost: percents, task by task."""
-
-    third: list[float]
-    triple: list[float]
-
-    @property
-    def worse(self) -> float:
-        """Return the median cost to the side on which it is larger."""
-        return max(map(statistics.median, self))
-
-
-def off_rates(tasks: Sequence[TaskEvidence]) -> dict[str, OffRates]:
-    """Return the costs of those that are on every task, who loses least first."""
-    common = [n for n in tasks[0].contenders if all(n in task.contenders for task in tasks)]
-    found: dict[str, OffRates] = {}
-    for name in common:
-        own = [task.contenders[name] for task in tasks]
-        third, triple = ([one.third for one in own], [one.triple for one in own])
-        costs = OffRates(*([x for x in side if x is not None] for side in (third, triple)))
-        if all(costs):
-            found[name] = costs
-    return dict(sorted(found.items(), key=lambda item: item[1].worse))
-
-
-def sensitivity(tasks: Sequence[TaskEvidence]) -> Table:
-    """Return what a learning rate three times off costs, by contender."""
-    rows = [
-        [
-            Cell.of(name),
-            *(shortfall(statistics.median(side)) for side in own),
-            *(shortfall(max(side)) for side in own),
-            str(len(own.third)),
-        ]
-        for name, own in off_rates(tasks).items()
-    ]
-    heads = [
-        "",
-        "lost at a third: median",
-        "at three times: median",
-        "at a third: most",
-        "at three times: most",
-        "tasks",
-    ]
-    return Table(heads, rows)
-
-
-def ablation(task: AblationEvidence) -> Table:
-    """Return the levels side by side."""
-    units = units_of(task)
-    rows = [
-        [
-            Cell.of(level.name),
-            value(level, units),
-            beside(level.against_previous, units) if level.against_previous else "",
-            beside(level.against_first, units) if level.against_first else "",
-            str(level.n),
-            _rate_of(level),
-        ]
-        for level in task.levels
-    ]
-    heads = ["", f"test {units.name}", "against the level before", "against HVAdam⁰", "n", "lr"]
-    return Table(heads, rows)
-
-
-def option(name: str, found: OptionEvidence) -> Table:
-    """Return how far each value of an option is from the best, task by task."""
-    default = f"{found.default:g}"
-    rows = [
-        [
-            f"{text} (default)" if text == default else text,
-            *(shortfall(one.short[task]) for task in found.tasks),
-            shortfall(one.worst),
-            f"{one.tied} of {len(found.tasks)}",
-        ]
-        for text, one in found.values.items()
-    ]
-    heads = [Markdown(f"`{name}`"), *(Markdown(f"`{task}`") for task in found.tasks)]
-    return Table([*heads, "worst", "best or tied"], rows)
-
-
-def rates(found: Rates) -> Table:
-    """Return what each learning rate costs HVAdam, over the tasks."""
-    default = f"{contenders.get(OURS).defaults['lr']:g}"
-    rows = [
-        [
-            rate(float(lr)) + (" (default)" if lr == default else ""),
-            f"{one.best} of {one.tasks}",
-            shortfall(one.median),
-            shortfall(one.worst),
-        ]
-        for lr, one in found.by_rate.items()
-    ]
-    return Table([Markdown("`lr`"), "best on", "short of the best: median", "worst"], rows)
-
-
-def best_rates(found: Rates) -> Table:
-    """Return the best learning rates of AdamW and HVAdam, task by task."""
-    rows = [
-        [
-            Markdown(title(row)),
-            rate(row.adamw),
-            rate(row.hvadam),
-            f"{row.ratio:.2g}" + (" (edge)" if row.at_edge else ""),
-            "not tried" if row.short_at_adamws is None else shortfall(row.short_at_adamws),
-        ]
-        for row in found.tasks
-    ]
-    return Table(["", "AdamW", "HVAdam", "ratio", "at AdamW's rate"], rows)
-
-
-def step_times(measured: StepTimes) -> Table:
-    """Return the time of a step by itself over that of fused Adam."""
-    rows = [
-        [
-            Markdown(about),
-            *(
-                quartiles(one.median, one.q1, one.q3, _two_decimals) if one else NOTHING
-                for shape in measured.shapes
-                for one in [shape.contenders.get(name)]
-            ),
-        ]
-        for name, about in TIMED.items()
-        if name in measured.shapes[0].contenders
-    ]
-    return Table(["", *(shape.title for shape in measured.shapes)], rows)
-
-
-def paces(tasks: Sequence[TaskEvidence]) -> list[tuple[TaskEvidence, Pace]]:
-    """Return the tasks on which HVAdam's training steps were timed beside Adam's."""
-    found = [(task, task.contenders[OURS].pace) for task in tasks if OURS in task.contenders]
-    return [(task, pace) for task, pace in found if pace]
-
-
-def training_times(tasks: Sequence[TaskEvidence]) -> Table:
-    """Return the time of a whole training step over that of Adam."""
-    rows = []
-    for task, pace in paces(tasks):
-        ends = map(as_float, (pace.median, pace.low, pace.high))
-        rows.append([Markdown(title(task)), ranged(*ends, write=_two_decimals), str(pace.n)])
-    return Table(["", "HVAdam / Adam", "n"], rows)
-
-
-def settles(task: TaskEvidence) -> bool:
-    """Return whether a task has seeds enough that all of them agreeing is no chance."""
-    return 2 / 2**task.seeds <= statistics.SETTLED
-
-
-def everyone(task: TaskEvidence) -> Table:
-    """Return one task with everyone on it."""
-    units, adam = units_of(task), task.contenders.get(REFERENCE)
-    rows = []
-    for name, one in task.contenders.items():
-        against_adam = (
-            beside(one.against_adam, units, one, adam) if one.against_adam and adam else ""
-        )
-        rows.append(
-            [
-                Cell.of(name),
-                Cell(value(one, units), mark=one.tied and settles(task)),
-                "reference" if name == REFERENCE else against_adam,
-                str(one.n),
-                _rate_of(one),
-            ]
-        )
-    return Table(["", f"test {units.name}", "against Adam", "n", "lr chosen"], rows)
+    return Table(["claim", "in the paper", "here", "why"], rows)
 
 
 def unfinished(evidence: Evidence) -> Table:
-    """Return the studies that are cut."""
+    """Return what has runs to come, the doses of a task in one row."""
+    parts = {
+        "smooth": evidence.smooth.unfinished,
+        "noise": evidence.noise.unfinished,
+        "mini-batch": evidence.minibatch.unfinished,
+    }
+    rows = []
+    for part, cut in parts.items():
+        for task in dict.fromkeys(one.task for one in cut):
+            own = [one for one in cut if one.task == task]
+            finished, of, runs = (
+                sum(getattr(one, name) for one in own) for name in ("finished", "of", "runs")
+            )
+            about = counted(len(own), "dose") if part == "noise" else ""
+            rows.append([part, Markdown(f"`{task}`"), about, f"{finished} of {of}", str(runs)])
+    return Table(["part", "task", "", "contenders finished", "runs recorded"], rows)
+
+
+def everyone(task: TaskEvidence) -> Table:
+    """Return all contenders of a task."""
+    others = sorted({name for one in _everyone(task) for name in one.others})
+    rows = []
+    for name, one in task.contenders.items():
+        found = one.against_reference
+        rows.append(
+            [
+                Cell.of(name),
+                Cell(median(one, task), mark=name == task.best),
+                "reference"
+                if found is None
+                else f"{difference(found, task.unit, task.margin)} {verdict(task, found)}",
+                arrived(one),
+                _count(one.to_target),
+                _count(one.evaluations),
+                _chosen(one),
+                one.decay,
+                *(number(one.others.get(other)) for other in others),
+            ]
+        )
+    heads = [
+        "",
+        f"median {units_of(task).name}",
+        f"beside {named(task.reference)}",
+        "arrive",
+        "gradient evaluations to the target",
+        "in all",
+        "lr",
+        "decay",
+        *(name.replace("_", " ") for name in others),
+    ]
+    return Table(heads, rows)
+
+
+def runs(task: TaskEvidence) -> Table:
+    """Return where each run ended, seed by seed."""
+    rows = [
+        [Cell.of(name), *(value(x, task) for x in one.values)]
+        for name, one in task.contenders.items()
+    ]
+    seeds = max(len(one.values) for one in _everyone(task))
+    return Table(["seed", *map(str, range(seeds))], rows)
+
+
+def rates(task: TaskEvidence) -> Table:
+    """Return what each learning rate gave in tuning; the one taken is bold."""
+    tried = sorted({lr for one in _everyone(task) for lr in one.rates}, key=float)
+    rows = []
+    for name, one in task.contenders.items():
+        if not one.rates:
+            continue
+        taken = f"{one.options.get('lr', 0.0):g}"
+        cells = [
+            Cell(value(one.rates[lr], task) if lr in one.rates else "", mark=lr == taken)
+            for lr in tried
+        ]
+        rows.append([Cell.of(name), *cells])
+    return Table(["", *(rate(float(lr)) for lr in tried)], rows)
+
+
+def targets(found: Suite) -> Table:
+    """Return how soon each gets to the target, as a share of the reference's time."""
+    names = list(found.profiles)
+    rows = []
+    for task in found.tasks:
+        theirs = task.contenders[found.reference].to_target
+        cells = [_share_of(task.contenders[name].to_target, theirs) for name in names]
+        rows.append([Markdown(title(task)), *cells])
+    rows.append(["score", *(fixed(found.scores[name], 2) for name in names)])
+    return Table(["", *map(named, names)], rows)
+
+
+def power(evidence: Evidence) -> Table:
+    """Return what the seeds of each task can show."""
     rows = [
         [
-            one.part,
-            Markdown(f"`{one.task}`{', ' + one.about if one.about else ''}"),
-            f"{one.finished} of {one.of}",
-            f"{one.runs:,}",
+            Markdown(title(task)),
+            amount(task.margin, task.unit, task.margin),
+            amount(task.power, task.unit, task.margin),
+            str(task.seeds),
         ]
-        for one in evidence.unfinished
+        for task in evidence.tasks
     ]
-    return Table(["part", "task", "contenders finished", "runs recorded"], rows)
+    return Table(["", "smallest that matters", "seen four times in five", "n"], rows)
 
 
-def _value_of(task: TaskEvidence, name: str) -> str:
-    one = task.contenders.get(name)
-    return value(one, units_of(task)) if one else NOTHING
+def part_of(share: float) -> str:
+    """Return a share of all examples as a fraction.
+
+    Example:
+        >>> part_of(1.0), part_of(0.0625)
+        ('all', '1/16')
+    """
+    return "all" if share == 1 else f"1/{round(1 / share)}"
 
 
-def _rate_of(one: Measured) -> str:
-    lr = one.options.get("lr")
-    return (NOTHING if lr is None else rate(lr)) + (" (edge)" if one.at_edge else "")
+def _everyone(task: TaskEvidence) -> Sequence[Entrant]:
+    return list(task.contenders.values())
 
 
-def _two_decimals(x: float) -> str:
-    return fixed(x, 2)
+def _baseline(task: TaskEvidence) -> str:
+    one = task.baseline
+    return NOTHING if one is None else f"{value(one.value, task)} ({one.method})"
+
+
+def _best(task: TaskEvidence) -> str:
+    if task.best is None:
+        return NOTHING
+    return f"{named(task.best)}, {median(task.contenders[task.best], task)}"
+
+
+def _ratio(dose: Dose) -> str:
+    if dose.amount is None or dose.low is None or dose.high is None:
+        return NOTHING
+    return factor(ratio(dose.amount))
+
+
+def _plain(x: Number) -> str:
+    return NOTHING if x is None else f"{x:.2f}"
+
+
+def _count(x: Number) -> str:
+    return "never" if x is None else f"{x:,.0f}"
+
+
+def _rate(lr: Number) -> str:
+    return NOTHING if lr is None else rate(lr)
+
+
+def _chosen(one: Entrant) -> str:
+    """Return a learning rate and how it came about."""
+    words = f" (that of {named(one.rate_of)})" if one.rate_of else "" if one.tuned else " (fixed)"
+    return _rate(one.options.get("lr")) + (" (edge)" if one.at_edge else words)
+
+
+def _share_of(own: Number, theirs: Number) -> str:
+    if own is None:
+        return "never"
+    return NOTHING if not theirs else share(own / theirs)

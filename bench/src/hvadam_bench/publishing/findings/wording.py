@@ -3,144 +3,143 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
-from hvadam_bench.analysis.statistics import Interval
-from hvadam_bench.contenders import OURS, label
-from hvadam_bench.publishing.cells import standing_word
-from hvadam_bench.publishing.formatting import (
-    NOTHING,
-    Units,
-    fixed,
-    ranged,
-    signed,
-)
+from hvadam_bench.contenders import label
+from hvadam_bench.publishing.formatting import NOTHING, Units, listed, number, ranged, share, signed
 from hvadam_bench.publishing.markdown import escape
-from hvadam_bench.studies.evidence.result import (
-    AblationEvidence,
-    Conditions,
-    Duel,
-    Evidence,
-    Measured,
-    OptionMap,
-    Sooner,
-    TaskEvidence,
-    TaskRates,
-)
+from hvadam_bench.studies.evidence.result import Beside, Dose, Entrant, Number, TaskEvidence, Unit
 
-# The tasks as they ran: the titles that they have by themselves are of the full protocols.
-NAMES = {
-    "digits_mlp": "MLP, digits",
-    "digits_cnn": "CNN, digits",
-    "fashion_mnist_cnn": "small CNN, Fashion-MNIST",
-    "cifar10_vgg11": "small VGG, CIFAR-10",
-    "cifar10_resnet34": "small ResNet, CIFAR-10",
-    "cifar10_vit_b16": "small ViT, CIFAR-10",
-    "shakespeare_lstm": "small LSTM, Shakespeare",
-    "ptb_lstm1": "small LSTM, Penn Treebank",
-    "wikitext2_transformer": "small transformer, WikiText-2",
-    "multi30k_transformer": "small transformer, Multi30k",
-    "wgan": "small WGAN",
-    "wgan_gp": "small WGAN-GP",
-    "sngan": "small SN-GAN",
-    "diffusion": "small diffusion model",
-}
+_ARROWS = {"min": "↓", "max": "↑"}
+# Factors nearer to 1 than this are told as percents.
+CLOSE = 0.1
 
 
-def title(task: Conditions | OptionMap | TaskRates) -> str:
-    """Return a task's name for people, as it ran."""
-    return NAMES.get(task.task, escape(task.title))
+def title(task: TaskEvidence | Dose) -> str:
+    """Return what was run, for a cell of a table."""
+    return escape(task.title)
 
 
-def units_of(task: TaskEvidence | AblationEvidence) -> Units:
+def measure(task: TaskEvidence) -> str:
+    """Return what is judged, and whether less or more of it is better."""
+    return f"{units_of(task).name} {_ARROWS[task.goal]}"
+
+
+def units_of(task: TaskEvidence) -> Units:
     """Return how a task's values are written."""
-    everyone = task.levels if isinstance(task, AblationEvidence) else task.contenders.values()
-    values = [[x for x in one.values if x is not None] for one in everyone]
-    return Units(task.measure, values, task.measured)
+    values = [[x for x in one.values if x is not None] for one in task.contenders.values()]
+    return Units(task.measure, values)
 
 
-def value(one: Measured, units: Units) -> str:
-    """Return the median with its interval, and how many runs came to no end."""
-    if one.lost:
-        return one.lost
-    middle, low, high = map(as_float, (one.median, one.low, one.high))
-    text = units.spread(middle, Interval(low, high, 0.95) if one.n > 1 else None)
-    if one.diverged:
-        text += f", {one.diverged} of {one.n} diverged"
-    return f"{text}, {one.collapsed} of {one.n} collapsed" if one.collapsed else text
+def value(x: Number, task: TaskEvidence) -> str:
+    """Return where a run ended: losses that are told by factors in two digits, whatever their size.
+
+    Other values have as many decimals as their spread over seeds allows.
+    """
+    if x is None:
+        return "diverged"
+    told_by_factors = task.unit == "factor" and task.margin >= CLOSE
+    return number(x, 2) if told_by_factors else units_of(task).value(x)
 
 
-def beside(found: Duel | None, units: Units, *pair: Measured) -> str:
-    """Return a paired difference with its interval and what it amounts to, between two."""
-    if not found:
+def median(one: Entrant, task: TaskEvidence) -> str:
+    """Return the median over runs, and how many of them came to no end."""
+    lost = f", {one.diverged} of {len(one.values)} diverged" if one.diverged else ""
+    return value(one.median, task) + (lost if one.median is not None else "")
+
+
+def difference(found: Beside, unit: Unit, margin: float) -> str:
+    """Return a paired difference with its interval.
+
+    A ratio of losses is ours over theirs, so that below 1 is better; where so little matters that
+    it is better told in percent, it is. Points of accuracy are better above 0.
+
+    Example:
+        >>> found = Beside("adam", 10, math.log(2), 0.0, math.log(4), 0.01, "ahead")
+        >>> difference(found, "factor", 0.223)
+        '×0.50 [0.25, 1.0]'
+        >>> difference(found, "factor", 0.005)
+        '−50% [−75, 0]'
+        >>> difference(found, "points", 0.3)
+        '+0.69 [0.00, +1.39]'
+    """
+    if found.amount is None or found.low is None or found.high is None:
         return NOTHING
-    amount = "no number," if any(one.lost for one in pair) else difference(found, units)
-    return f"{amount} {standing(found)}"
+    if unit == "points":
+        return ranged(found.amount, found.low, found.high, lambda x: signed(x, 2))
+    ends = (ratio(found.amount), ratio(found.high), ratio(found.low))
+    if margin < CLOSE:
+        first, *rest = (100 * (end - 1) for end in ends)
+        digits = 0 if abs(first) >= 10 else 2
+        written = [signed(x, digits) for x in (first, *rest)]
+        return f"{written[0]}% [{written[1]}, {written[2]}]"
+    return f"×{factor(ends[0])} [{factor(ends[1])}, {factor(ends[2])}]"
 
 
-def against(task: TaskEvidence, rival: str) -> str:
-    """Return HVAdam's difference to a rival on a task."""
-    found = task.duels.get(rival)
-    pair = [task.contenders[name] for name in (OURS, rival)] if found else []
-    return beside(found, units_of(task), *pair)
+def ratio(amount: float) -> float:
+    """Return the ratio of losses, ours over theirs, of a logarithm that counts more as better."""
+    return math.exp(-amount)
 
 
-def difference(found: Duel, units: Units) -> str:
-    """Return a paired difference with its interval; a settled one shows however small it is."""
-    middle, low, high = map(as_float, (found.difference, found.low, found.high))
-    if not math.isfinite(middle):
-        return "no number,"
-    settled = found.standing in ("ahead", "behind")
-    return units.difference(middle, Interval(low, high, as_float(found.level)), settled=settled)
+def factor(x: float) -> str:
+    """Return a ratio in two digits.
+
+    Example:
+        >>> factor(0.5), factor(0.034), factor(12.3), factor(math.inf)
+        ('0.50', '0.034', '12', '∞')
+        >>> factor(0.03), factor(1.25), factor(1e-5), factor(100.0)
+        ('0.030', '1.2', '1e-5', '100')
+    """
+    if math.isinf(x):
+        return "∞"
+    if 9.95 <= x < 1e5:
+        return f"{x:,.0f}"
+    return f"{x:#.2g}" if 1e-3 <= x < 1e5 else number(x, 2)
 
 
-def percent(found: Duel) -> str:
-    """Return a difference in percent of the other's median, more being better."""
-    middle, low, high = map(as_float, found.percent)
-    if not math.isfinite(middle):
+def smallest(task: TaskEvidence) -> str:
+    """Return the smallest difference that matters on a task."""
+    return amount(task.margin, task.unit, task.margin)
+
+
+def amount(x: Number, unit: Unit, margin: float) -> str:
+    """Return a difference without a sign: a factor, percents or points.
+
+    Example:
+        >>> amount(math.log(1.25), "factor", 0.223), amount(0.005, "factor", 0.005)
+        ('a factor of 1.25', '0.50%')
+        >>> amount(0.3, "points", 0.3), amount(None, "points", 0.3)
+        ('0.30 points', '–')
+    """
+    if x is None:
         return NOTHING
-    return f"{signed(middle, 1)}% [{signed(low, 1)}, {signed(high, 1)}]"
+    if unit == "points":
+        return f"{x:.2f} points"
+    return f"{100 * math.expm1(x):.2f}%" if margin < CLOSE else f"a factor of {math.exp(x):.3g}"
 
 
-def standing(found: Duel) -> str:
-    """Return one word on how a contender stands, or which way it leans."""
-    return standing_word(found.standing, found.leaning)
-
-
-def steps_share(found: Sooner) -> str:
-    """Return the steps to Adam's end as a share of Adam's."""
-    ends = [1 + as_float(x) for x in (found.difference, found.low, found.high)]
-    if math.isnan(ends[0]):
+def beside(task: TaskEvidence, rival: str | None) -> str:
+    """Return HVAdam beside a rival on a task, and what it amounts to."""
+    found = task.duels.get(rival or "")
+    if found is None:
         return NOTHING
-    return ranged(*ends, write=lambda x: "never" if math.isinf(x) else fixed(x, 2))
+    return f"{difference(found, task.unit, task.margin)} {verdict(task, found)}"
 
 
-def rivals_by_standing(task: TaskEvidence, rivals: Sequence[str]) -> dict[str, list[str]]:
-    """Return whom HVAdam is ahead of, ties with and so on, with the amount where it is behind."""
-    units = units_of(task)
-    groups: dict[str, list[str]] = {}
-    for name in rivals:
-        found = task.duels.get(name)
-        if found is None:
-            continue
-        counts = found.standing == "behind" and not task.contenders[OURS].lost
-        amount = f" ({difference(found, units)})" if counts else ""
-        groups.setdefault(standing(found), []).append(escape(label(name)) + amount)
-    return groups
+def verdict(task: TaskEvidence, found: Beside) -> str:
+    """Return one word on a comparison; none where nobody solves the task."""
+    return found.verdict if task.solved else "no verdict"
 
 
-def levels_by_standing(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
-    """Return which levels of the ablation are ahead of the one before, tie and so on, and where."""
-    groups: dict[str, list[tuple[str, str]]] = {}
-    for task in evidence.ablation:
-        where = f"{title(task)}, {task.steps:,} steps"
-        for level in task.levels:
-            if level.against_previous:
-                word = standing(level.against_previous)
-                groups.setdefault(word, []).append((label(level.name), where))
-    return groups
+def arrived(one: Entrant) -> str:
+    """Return the share of runs that solved the task."""
+    return NOTHING if one.arrived is None else share(one.arrived)
 
 
-def as_float(x: float | None) -> float:
-    """Return a number of the evidence; NaN for none."""
-    return math.nan if x is None else x
+def decay(task: TaskEvidence) -> str:
+    """Return the weight decay that a task's runs worked with; several if they differ."""
+    return listed(sorted({one.decay for one in task.contenders.values()}))
+
+
+def named(name: str | None) -> str:
+    """Return a contender's label."""
+    return NOTHING if name is None else label(name)

@@ -20,13 +20,16 @@ from hvadam_bench.running.records import Store, write_atomically
 __all__ = ["write"]
 
 
-def write(store: Store, out: Path, *, with_markdown: bool = False) -> list[Path]:
+def write(
+    store: Store, out: Path, *, with_markdown: bool = False, paths: Path | None = None
+) -> list[Path]:
     """Write the page and, if asked, its tables as Markdown beside it.
 
     Args:
         store: Where the records are.
         out: The page.
         with_markdown: Also write the tables, to `out` with the ending ``.md``.
+        paths: A picture of paths on a toy function to show before the tasks, if there is one.
 
     Returns:
         What was written.
@@ -34,7 +37,7 @@ def write(store: Store, out: Path, *, with_markdown: bool = False) -> list[Path]
     Raises:
         ValueError: the store holds a file that is no record.
     """
-    pages = {out: render_html(store)}
+    pages = {out: render_html(store, paths.read_bytes() if paths else None)}
     if with_markdown:
         pages[out.with_suffix(".md")] = render_markdown(store)
     for path, text in pages.items():

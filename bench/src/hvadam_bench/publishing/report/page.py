@@ -112,8 +112,13 @@ def sections_of(records: Iterable[Record]) -> list[Section]:
     return [Section(task, number) for number, task in enumerate(group(records))]
 
 
-def render_html(store: Store) -> str:
-    """Return the whole page, from all records of a store."""
+def render_html(store: Store, paths: bytes | None = None) -> str:
+    """Return the whole page, from all records of a store.
+
+    Args:
+        store: Where the records are.
+        paths: A PNG of paths on a toy function, to show before the tasks.
+    """
     records = sorted(store, key=_order)
     sections = sections_of(records)
     places = {record.config.key: place for place, record in enumerate(records)}
@@ -130,6 +135,8 @@ def render_html(store: Store) -> str:
     return render(
         "report.html.j2",
         overall=verdicts.overall(one.verdict for one in sections),
+        about=say(WORDS, "about"),
+        paths=base64.b64encode(paths).decode() if paths else "",
         sections=sections,
         links={one.id: Links.of(one, places) for one in sections},
         samples=pictures,

@@ -6,7 +6,6 @@ best. Pictures that would make the page too large stay where they are, beside th
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 
 from hvadam_bench.analysis import statistics
 from hvadam_bench.analysis.grouping import TaskResults
+from hvadam_bench.analysis.verdicts import middle_run
 from hvadam_bench.publishing.formatting import Units
 from hvadam_bench.publishing.report.tables import units_of
 from hvadam_bench.running.records import Record, Store
@@ -73,8 +73,9 @@ class Samples:
 
 def samples(task: TaskResults, store: Store) -> Samples | None:
     """Return the pictures of a task's contenders, if there are any."""
-    runs = {e.name: middle(e.judged, task.metric) for e in task.contenders.values() if e.judged}
-    found = {name: own for name, run in runs.items() if (own := _files(run, store))}
+    judged = [one for one in task.contenders.values() if one.judged]
+    runs = {one.name: middle_run(one.judged, task.metric) for one in judged}
+    found = {name: own for name, run in runs.items() if (own := store.samples(run))}
     if not found:
         return None
     sizes: dict[int, int] = {}
@@ -96,13 +97,6 @@ def samples(task: TaskResults, store: Store) -> Samples | None:
     return Samples(units.measure, steps, len(sizes) - len(steps), list(places), figures)
 
 
-def middle(runs: Sequence[Record], metric: statistics.Metric) -> Record:
-    """Return the run in the middle by its test value; of two in the middle, the worse."""
-    sign = 1 if metric.goal == "min" else -1
-    ordered = sorted(runs, key=lambda run: (sign * statistics.final(run, metric), run.config.seed))
-    return ordered[len(ordered) // 2]
-
-
 def that_fit(sizes: Mapping[int, int], budget: int) -> list[int]:
     """Return as many steps as a budget has room for, evenly spread; the last one in any case.
 
@@ -116,14 +110,6 @@ def that_fit(sizes: Mapping[int, int], budget: int) -> list[int]:
         if sum(sizes[step] for step in chosen) <= budget:
             return chosen
     return every[-1:]
-
-
-def _files(run: Record, store: Store) -> dict[int, Path]:
-    """Return a run's pictures that are there, by step."""
-    folder = store.artifacts_path(run.config)
-    named = [re.fullmatch(r"samples-(\d+)\.png", name) for name in run.artifacts]
-    found = {int(match[1]): folder / match[0] for match in named if match}
-    return {step: path for step, path in found.items() if path.is_file()}
 
 
 def _up_to(step: int, own: Mapping[int, Path]) -> int:

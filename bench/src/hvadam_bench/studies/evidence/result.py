@@ -1,7 +1,8 @@
 """What the comparison found: the content of ``results/evidence.json``.
 
-None stands for what has no number: a run that came to no end, a rate that was not tried. An
-interval may reach infinity.
+None stands for what has no number: a run that came to no end, a measure that a task has not. What
+compares two contenders counts more as better: the logarithm of how many times lower a loss is, or
+points of accuracy.
 """
 
 from __future__ import annotations
@@ -12,156 +13,137 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from hvadam_bench.analysis.effects import Verdict
 from hvadam_bench.analysis.statistics import Metric
-from hvadam_bench.analysis.verdicts import Leaning, Standing
 from hvadam_bench.studies import json_form
 
 Goal = Literal["min", "max"]
+# How differences are measured: as factors between losses, or as points of accuracy.
+Unit = Literal["factor", "points"]
 Number = float | None
-Counts = Mapping[str, int]  # standing -> how many
-CurvePoint = tuple[int, Number, Number, Number]  # step, median and quartiles over seeds
-TracePoint = tuple[int, Number, Number, Number]  # step, gain, alignment, restarts
-Kind = Literal["best", "ablation", "sooner", "hidden step", "almost all", "untestable"]
+Counts = Mapping[str, int]  # verdict -> on how many tasks
+Profile = tuple[tuple[float, float], ...]  # (factor, share of the tasks within it), rising
 
 
 @dataclass(frozen=True)
-class Duel:
-    """One contender beside another, seed by seed.
+class Beside:
+    """One contender beside another, paired by seed.
 
     Attributes:
+        rival: The other.
         n: Seeds that both have.
-        difference, low, high: The median difference and its interval.
-        level, p: The interval's level, corrected, and how often chance does as much.
-        standing: What it amounts to.
-        leaning: The side on which the interval lies, settled or not.
-        percent: The difference and its interval in percent of the other's median; more is better.
+        amount, low, high: The difference and its 95% interval; more is better.
+        p: How often chance does as much, corrected for all contenders of the task.
+        verdict: What it amounts to.
     """
 
+    rival: str
     n: int
-    difference: Number
+    amount: Number
     low: Number
     high: Number
-    level: Number
     p: Number
-    standing: Standing
-    leaning: Leaning | None
-    percent: tuple[Number, Number, Number]
+    verdict: Verdict
 
 
 @dataclass(frozen=True)
-class Sooner(Duel):
-    """Steps to where Adam's run with the same seed ended, as a share of Adam's, less 1."""
-
-    never: int  # runs that did not get there
-
-
-@dataclass(frozen=True)
-class Pace:
-    """The time of a training step over that of Adam, seed by seed."""
-
-    n: int
-    median: Number
-    low: Number
-    high: Number
-
-
-@dataclass(frozen=True)
-class Hidden:
-    """How much the hidden step did, by the gain at the evaluations; medians over runs."""
-
-    runs: int
-    woke: int  # runs in which the gain was seen at 1
-    step: Number  # when, first
-    gain: Number  # at the end
-    restarts: Number
-
-
-@dataclass(frozen=True)
-class Measured:
+class Entrant:
     """One contender's runs on one task.
 
     Attributes:
-        options: What its tuning chose.
-        basis: All its options, as they were when it ran.
-        n, values, median, low, high: The judged runs' test values, and their interval.
-        diverged, collapsed: How many of the judged runs did.
-        trials, trials_lost, at_edge: Its tuning; whether the best rate is at the edge.
-        third, triple: What a third of the best rate and three times it cost, in percent of the
-            best validation value; None if not tried, infinite if it diverged.
-        rates: Learning rate -> validation value in tuning.
+        options: What it was judged with, the learning rate among them.
+        tuned: Whether its learning rate was chosen among several.
+        rate_of: Whose rate it takes instead; "" if it is its own.
+        at_edge: Whether the best rate is at the edge of those tried.
+        rates: Learning rate -> validation value in tuning, median over the tuning seeds.
+        decay: The weight decay that its runs worked with, such as "decoupled 0.01".
+        values: The judged runs' test values, by seed.
+        median, low, high: Their median and quartiles.
+        arrived: The share of runs that solved the task, where the task says what that is.
+        evaluations: Gradient evaluations of a run, line searches included; the median.
+        to_target: Those by which half of the runs were at the target; None if fewer got there.
+        others: Medians of what else was measured.
+        against_reference: Beside the task's reference; None for itself.
+        picture: What the run in the middle had made of a picture at its end: a PNG in base64.
     """
 
     options: Mapping[str, Any]
-    basis: Mapping[str, Any]
-    n: int
+    tuned: bool
+    rate_of: str
+    at_edge: bool
+    rates: Mapping[str, Number]
+    decay: str
     values: tuple[Number, ...]
     median: Number
     low: Number
     high: Number
-    diverged: int
-    collapsed: int
-    trials: int
-    trials_lost: int
-    at_edge: bool
-    third: Number
-    triple: Number
-    rates: Mapping[str, Number]
+    arrived: Number
+    evaluations: Number
+    to_target: Number
+    others: Mapping[str, Number]
+    against_reference: Beside | None
+    picture: str | None
 
     @property
-    def lost(self) -> str:
-        """Return why most runs have no value worth a number; empty if they have."""
-        if 2 * self.collapsed > self.n:
-            return "collapsed"
-        return "diverged" if self.median is None else ""
+    def diverged(self) -> int:
+        """Return how many runs came to no end."""
+        return sum(value is None for value in self.values)
 
 
 @dataclass(frozen=True)
-class Entrant(Measured):
-    """One contender on one task, beside Adam."""
+class Trivial:
+    """What a trivial model reaches on a task's test set."""
 
-    tied: bool  # the best, or not settled to be worse
-    against_adam: Duel | None  # None for Adam itself
-    pace: Pace | None
-
-
-@dataclass(frozen=True)
-class Level(Measured):
-    """One level of the ablation, beside the level before it and beside the first."""
-
-    name: str
-    against_previous: Duel | None
-    against_first: Duel | None
-    trace: tuple[TracePoint, ...]
-    hidden: Hidden | None
+    method: str
+    value: float
 
 
 @dataclass(frozen=True)
-class Conditions:
-    """What a finished study ran, and how.
+class TaskEvidence:
+    """A finished task with everyone on it.
 
     Attributes:
-        part, task, title: Where it belongs, and what was trained.
-        metric, goal, measured: What counts, and all that was measured.
-        settings: Of the task, where not as usual.
-        seeds, trials: Of each contender: judged runs, and tuning runs at first.
-        steps, evaluations: Of the longest run.
-        noise: The standard deviation over seeds of HVAdam's validation value.
-        comparisons: For how many the intervals are corrected.
+        task, title: Its name, and what was run.
+        scale, settings: Its scale, and what is not as usual there.
+        metric, goal: What is judged.
+        steps: Of a run, each a gradient evaluation.
+        evaluations: Points of a curve.
+        seeds, trials, tuning_seeds: Judged runs; learning rates at first, and runs of each rate.
+        unit, margin: How differences are measured, and the smallest that matters.
+        power: The smallest difference to the reference that these seeds show four times in five.
+        reference, family_best, best: Whom all are compared with; the best of Adam's family and the
+            best of all, by their medians.
+        solved: Whether anybody solves it; if not, it gives no verdict.
+        target: The value for the time to the target.
+        baseline: What it must beat.
+        contenders: By name, in the order of tables.
+        duels: HVAdam beside each of the others.
+        momentum: HVAdam with more momentum beside Adam with as much, where both ran.
     """
 
-    part: str
     task: str
     title: str
+    scale: str
+    settings: Mapping[str, Any]
     metric: str
     goal: Goal
-    measured: tuple[str, ...]
-    settings: Mapping[str, Any]
-    seeds: int
-    trials: int
     steps: int
     evaluations: int
-    noise: Number
-    comparisons: int
+    seeds: int
+    trials: int
+    tuning_seeds: int
+    unit: Unit
+    margin: float
+    power: Number
+    reference: str
+    family_best: str | None
+    best: str | None
+    solved: bool
+    target: Number
+    baseline: Trivial | None
+    contenders: Mapping[str, Entrant]
+    duels: Mapping[str, Beside]
+    momentum: Beside | None
 
     @property
     def measure(self) -> Metric:
@@ -170,148 +152,9 @@ class Conditions:
 
 
 @dataclass(frozen=True)
-class TaskEvidence(Conditions):
-    """A task with everyone on it.
-
-    Attributes:
-        contenders: By name, in the order of tables.
-        best_other: The best median but HVAdam's and its variants'.
-        duels: HVAdam beside each of the others.
-        sooner: HVAdam's steps to Adam's end.
-        hidden: HVAdam's hidden step.
-        curves: Validation values over steps, of the few that are drawn.
-    """
-
-    contenders: Mapping[str, Entrant]
-    best_other: str | None
-    duels: Mapping[str, Duel]
-    sooner: Sooner | None
-    hidden: Hidden | None
-    curves: Mapping[str, tuple[CurvePoint, ...]]
-
-
-@dataclass(frozen=True)
-class AblationEvidence(Conditions):
-    """HVAdam as it grows from Adam, level by level, on a task."""
-
-    levels: tuple[Level, ...]
-
-
-@dataclass(frozen=True)
-class Column:
-    """One value of an option on a map, at its best learning rate."""
-
-    value: float
-    best: Number  # the validation value
-    lr: float
-    short: Number  # percent from the best of the map
-    tied: bool  # not told apart from that
-
-
-@dataclass(frozen=True)
-class OptionMap:
-    """Learning rates against the values of another option, one run in a cell."""
-
-    part: str
-    task: str
-    title: str
-    metric: str
-    goal: Goal
-    option: str
-    default: float
-    rates: tuple[float, ...]
-    values: tuple[float, ...]
-    cells: tuple[tuple[Number, ...], ...]  # validation values, a row for each value
-    margin: Number  # what two cells must differ by to be told apart
-    columns: tuple[Column, ...]
-
-
-@dataclass(frozen=True)
-class OptionValue:
-    """How one value of an option did over the maps."""
-
-    short: Mapping[str, Number]  # by task
-    worst: Number
-    tied: int  # tasks on which it is best or tied
-
-
-@dataclass(frozen=True)
-class OptionEvidence:
-    """Which values of an option did well on every task."""
-
-    default: float
-    tasks: tuple[str, ...]
-    everywhere: tuple[str, ...]
-    values: Mapping[str, OptionValue]
-
-
-@dataclass(frozen=True)
-class TaskRates:
-    """The best learning rates of HVAdam and AdamW on a task, and what other rates cost HVAdam."""
-
-    task: str
-    title: str
-    hvadam: float
-    adamw: float
-    ratio: float
-    at_edge: bool
-    short_at_adamws: Number  # infinite: diverged
-    short: Mapping[str, Number]
-
-
-@dataclass(frozen=True)
-class RateCost:
-    """What one learning rate costs HVAdam over the tasks on which it was tried, in percent."""
-
-    tasks: int
-    best: int
-    median: Number
-    worst: Number
-
-
-@dataclass(frozen=True)
-class Rates:
-    """Learning rates over the tasks; the ratios are HVAdam's best over AdamW's."""
-
-    tasks: tuple[TaskRates, ...]
-    median_ratio: Number
-    lowest_ratio: Number
-    highest_ratio: Number
-    by_rate: Mapping[str, RateCost]
-
-
-@dataclass(frozen=True)
-class StepTime:
-    """The time of an optimizer's step over that of fused Adam, and the state it keeps."""
-
-    q1: float
-    median: float
-    q3: float
-    bytes: float  # a parameter, between steps
-
-
-@dataclass(frozen=True)
-class ShapeTimes:
-    """Steps on parameters of one shape."""
-
-    title: str
-    contenders: Mapping[str, StepTime]
-
-
-@dataclass(frozen=True)
-class StepTimes:
-    """Steps by themselves, as `hvadam speed` measured them."""
-
-    cpu: str
-    threads: int
-    shapes: tuple[ShapeTimes, ...]
-
-
-@dataclass(frozen=True)
 class Unfinished:
-    """A study that is cut, and told of nowhere else; `about` if a task has several."""
+    """A study with runs to come, which counts nowhere; `about` if a task has several."""
 
-    part: str
     task: str
     about: str
     finished: int  # contenders
@@ -320,36 +163,115 @@ class Unfinished:
 
 
 @dataclass(frozen=True)
+class Suite:
+    """The tasks of one kind.
+
+    Attributes:
+        part: "smooth" or "minibatch".
+        reference: Whom everyone is compared with.
+        family: Adam's family there.
+        tasks: Those that are finished.
+        unfinished: Those that are not.
+        standings: How HVAdam stands on the tasks that give a verdict: beside the "reference", the
+            best of the "family" and, where it runs, the "control"; "momentum" is HVAdam with more
+            momentum beside Adam with as much.
+        best: Contender -> on how many tasks that are solved it has the best median of all.
+        profiles: Contender -> on which share of the tasks it reaches the target within which
+            factor of the quickest; of those who ran on all of them.
+        scores: Contender -> the area below that, from 0 to 1.
+    """
+
+    part: str
+    reference: str
+    family: tuple[str, ...]
+    tasks: tuple[TaskEvidence, ...]
+    unfinished: tuple[Unfinished, ...]
+    standings: Mapping[str, Counts]
+    best: Counts
+    profiles: Mapping[str, Profile]
+    scores: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Dose:
+    """One task at one size of its batches: HVAdam beside Adam, and what its hidden vector did.
+
+    Attributes:
+        task, title: Which.
+        batch: Examples in a batch, `share` of all that there are, if that is known.
+        steps, n: Of a run; seeds.
+        amount, low, high: HVAdam beside Adam, as in `Beside`.
+        alignment, hidden_share: HVAdam's diagnostics at step `seen`; medians over runs.
+        rates: The learning rates of both.
+    """
+
+    task: str
+    title: str
+    batch: int
+    share: Number
+    steps: int
+    n: int
+    amount: Number
+    low: Number
+    high: Number
+    alignment: Number
+    hidden_share: Number
+    seen: int
+    rates: Mapping[str, Number]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A threshold on a diagnostic above which HVAdam ended lower than Adam.
+
+    Attributes:
+        diagnostic: Which.
+        threshold: Where the doses part best.
+        right: On how many doses it is right, `of` so many.
+        guess: On how many the better of "always" and "never" is.
+    """
+
+    diagnostic: str
+    threshold: float
+    right: int
+    of: int
+    guess: int
+
+    @property
+    def useful(self) -> bool:
+        """Return whether it beats guessing by at least a tenth of the doses."""
+        return 10 * (self.right - self.guess) >= self.of
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The dose of noise and the response to it.
+
+    Attributes:
+        doses: Those that are finished, task by task, the largest batch first.
+        unfinished: Those that are not.
+        rule: A rule of thumb, the best there is; None without doses that tell.
+    """
+
+    doses: tuple[Dose, ...]
+    unfinished: tuple[Unfinished, ...]
+    rule: Rule | None
+
+
+@dataclass(frozen=True)
 class Claim:
-    """A claim of the paper, and whether the records bear it out.
+    """A claim of the paper.
 
     Attributes:
         claim, where: What it says, and where in the paper.
-        kind: By what it is judged.
-        figure: The name of the figure that shows it; "" if there is none.
         verdict: One of those in `claims`.
-        tasks, rivals: On which tasks and beside whom, of a claim to be the best.
-        counts: How HVAdam stands, of a claim over all tasks.
-        note: Why it is not tested here.
+        note: Why; for what is not testable here, what would test it.
     """
 
     claim: str
     where: str
-    kind: Kind
-    figure: str = ""
-    verdict: str = "not finished"
-    tasks: tuple[str, ...] = ()
-    rivals: tuple[str, ...] = ()
-    counts: Counts | None = None
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Versions:
-    """What the runs were made with."""
-
-    hvadam: str
-    torch: tuple[str, ...]
+    verdict: str
+    note: str
 
 
 @dataclass(frozen=True)
@@ -357,37 +279,33 @@ class Evidence:
     """All that the pages tell.
 
     Attributes:
-        versions, machines, commits: What the runs were made with and on.
+        versions: Of packages that the runs were made with; more than one if they changed.
+        machines, commits: What they were made on, and of.
         runs, hours: How many, and their training in all.
-        defaults: Of HVAdam's options; more than one value: they changed between runs.
-        unfinished: Studies that are cut.
-        headline: Whom HVAdam is compared with -> how it stands over the tasks.
-        tasks, generative, ablation, maps: The finished studies, part by part.
-        options, rates: What they say of HVAdam's options.
-        speed: Of steps by themselves, if measured.
-        valley: Claim on the toy functions -> verdict -> functions, if studied.
-        theory: How many bounds were met, in a line each, if studied.
+        smooth, minibatch: The two suites.
+        noise: What lies between them.
         claims: The paper's, judged.
     """
 
-    versions: Versions
+    versions: Mapping[str, tuple[str, ...]]
     machines: tuple[str, ...]
     commits: tuple[str, ...]
     runs: int
     hours: float
-    defaults: Mapping[str, tuple[float, ...]]
-    unfinished: tuple[Unfinished, ...]
-    headline: Mapping[str, Counts]
-    tasks: tuple[TaskEvidence, ...]
-    generative: tuple[TaskEvidence, ...]
-    ablation: tuple[AblationEvidence, ...]
-    maps: tuple[OptionMap, ...]
-    options: Mapping[str, OptionEvidence]
-    rates: Rates
-    speed: StepTimes | None
-    valley: Mapping[str, Mapping[str, tuple[str, ...]]] | None
-    theory: tuple[str, ...] | None
+    smooth: Suite
+    minibatch: Suite
+    noise: Noise
     claims: tuple[Claim, ...]
+
+    @property
+    def suites(self) -> tuple[Suite, Suite]:
+        """Return both suites."""
+        return self.smooth, self.minibatch
+
+    @property
+    def tasks(self) -> tuple[TaskEvidence, ...]:
+        """Return the finished tasks of both suites."""
+        return (*self.smooth.tasks, *self.minibatch.tasks)
 
     def to_text(self) -> str:
         """Return the JSON form, an object a line or so."""

@@ -2,45 +2,38 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from hvadam._version import __version__
-from hvadam_bench.contenders import OURS, REFERENCE
+from hvadam_bench.analysis import effects, profiles, statistics
+from hvadam_bench.contenders import ADAM_FAMILY, rank
 from hvadam_bench.running.records import Record
-from hvadam_bench.studies.evidence import claims, maps
+from hvadam_bench.studies.evidence import claims
 from hvadam_bench.studies.evidence.describe import (
-    ADAMW,
-    STILL,
-    USUAL,
-    describe_ablation,
+    CONTROL,
+    REFERENCES,
+    Part,
     describe_task,
+    rounded,
+    unfinished,
 )
-from hvadam_bench.studies.evidence.parts import PartResults, Studies, planned, read
+from hvadam_bench.studies.evidence.noise import describe_noise
+from hvadam_bench.studies.evidence.parts import PartResults, Studies, planned, read, store_of
 from hvadam_bench.studies.evidence.result import (
+    Beside,
     Counts,
     Evidence,
-    ShapeTimes,
-    StepTime,
-    StepTimes,
+    Profile,
+    Suite,
     TaskEvidence,
-    Unfinished,
-    Versions,
+    Trivial,
 )
-from hvadam_bench.studies.speed.result import Speed
-from hvadam_bench.studies.theorems.result import Theory
-from hvadam_bench.studies.toy_functions.result import CLAIMED, REGIMES, Comparison
 
-# Of HVAdam's options, those that a reader may want to change.
-TOLD = ("gamma", "eps", "hidden_scale", "weight_decay")
-# Of the contenders of `hvadam speed`, those that the pages tell of.
-TIMED = (
-    *("HVAdam native", "HVAdam native, late", "HVAdam native, bf16 state", "HVAdam portable"),
-    *("Adam loop", "Adam fused"),
-)
-VALLEY = {"lowest": "lowest loss at the end", "first": "first to arrive"}
+# The packages whose versions a page names.
+NAMED = ("hvadam", "torch")
 
 
 def compute(folder: Path, results: Path, studies: Studies | None = None) -> Evidence:
@@ -50,99 +43,101 @@ def compute(folder: Path, results: Path, studies: Studies | None = None) -> Evid
         folder: What `hvadam evidence` works in.
         results: Where the packed records and the other studies' JSON files are.
         studies: What was planned, if not all of `hvadam evidence`.
-
-    Raises:
-        ValueError: no study is finished.
     """
-    readings = read(folder, planned() if studies is None else studies, results)
-    if not any(reading.finished for reading in readings):
-        runs = sum(reading.runs for reading in readings)
-        raise ValueError(
-            f"no study in {folder} is finished ({runs} runs recorded), so there is nothing to "
-            "tell; `hvadam evidence` makes them."
-        )
-    return summarize(readings, results)
+    chosen = planned() if studies is None else studies
+    readings = read(folder, chosen, results)
+    baselines = _baselines(results / "baselines.json")
+    kept = _pictures(results / "evidence.json")
 
+    def suite(part: Part) -> Suite:
+        own = [one for one in readings if one.part == part]
+        store = store_of(folder, part, results)
+        tasks = [
+            describe_task(one, part, store, baselines.get(one.study.task), kept)
+            for one in own
+            if one.finished
+        ]
+        return summarize(part, own, tasks)
 
-def summarize(readings: Sequence[PartResults], results: Path) -> Evidence:
-    """Return the whole evidence; `results` is where the other studies' JSON files are."""
-    done = [reading for reading in readings if reading.finished]
-
-    def part(name: str) -> list[PartResults]:
-        return [reading for reading in done if reading.part == name]
-
-    tasks = tuple(map(describe_task, part("tasks")))
-    noise = {task.task: task.noise for task in tasks}
-    mapped = tuple(maps.describe_map(one, noise.get(one.study.task)) for one in part("sensitivity"))
-    found = Evidence(
-        **_provenance(done),
-        unfinished=tuple(_unfinished(one) for one in readings if not one.finished),
-        headline=headline(tasks),
-        tasks=tasks,
-        generative=tuple(map(describe_task, part("generative"))),
-        ablation=tuple(map(describe_ablation, part("ablation"))),
-        maps=mapped,
-        options=maps.settle(mapped),
-        rates=maps.rates(tasks),
-        speed=_speed(results / "speed.json"),
-        valley=_valley(results / "valley.json"),
-        theory=_theory(results / "theory.json"),
-        claims=(),
+    return Evidence(
+        **_provenance(readings),
+        smooth=suite("smooth"),
+        minibatch=suite("minibatch"),
+        noise=describe_noise([one for one in readings if one.part == "noise"]),
+        claims=claims.judge(results),
     )
-    return replace(found, claims=claims.judge(found))
 
 
-def headline(tasks: Sequence[TaskEvidence]) -> dict[str, Counts]:
-    """Return how HVAdam stands beside Adam, AdamW, the best of the others and itself."""
-    rivals = {
-        "adam": [REFERENCE for _ in tasks],
-        "adamw": [ADAMW for _ in tasks],
-        "best other": [task.best_other for task in tasks],
-        "usual": [USUAL for _ in tasks],
-        "no hidden step": [STILL for _ in tasks],
-    }
-    return {
-        about: claims.count(
-            task.duels[name]
-            for task, name in zip(tasks, names, strict=True)
-            if name is not None and name in task.duels
-        )
-        for about, names in rivals.items()
-    }
+def count(duels: Sequence[Beside]) -> Counts:
+    """Return how many comparisons ended with which verdict."""
+    counts = Counter(one.verdict for one in duels)
+    return {name: counts[name] for name in get_args(effects.Verdict)}
 
 
-def _unfinished(reading: PartResults) -> Unfinished:
-    arms = reading.study.arms()
-    return Unfinished(
-        part=reading.part,
-        task=reading.study.task,
-        about="" if len(arms) > 1 else arms[0].entry.variant,
-        finished=len(arms) - len(reading.unfinished),
-        of=len(arms),
-        runs=reading.runs,
+def summarize(part: Part, readings: Sequence[PartResults], tasks: Sequence[TaskEvidence]) -> Suite:
+    """Return a suite, from what is planned of it and the tasks that are finished."""
+    entries = [entry for one in readings for entry in one.study.entries]
+    family = {entry.entrant for entry in entries if entry.contender in ADAM_FAMILY}
+    profile = profiles_of(tasks)
+    return Suite(
+        part=part,
+        reference=REFERENCES[part],
+        family=tuple(sorted(family, key=rank)),
+        tasks=tuple(tasks),
+        unfinished=tuple(unfinished(one) for one in readings if not one.finished),
+        standings=standings(tasks),
+        best=dict(
+            Counter(best for task in tasks if task.solved and (best := task.best)).most_common()
+        ),
+        profiles=profile,
+        scores={name: rounded(profiles.score(steps)) or 0.0 for name, steps in profile.items()},
     )
+
+
+def standings(tasks: Sequence[TaskEvidence]) -> dict[str, Counts]:
+    """Return how HVAdam stands beside the reference, the best of Adam's family and the control."""
+    solved = [task for task in tasks if task.solved]
+    found = {
+        "reference": [task.duels.get(task.reference) for task in solved],
+        "family": [task.duels.get(task.family_best or "") for task in solved],
+        "control": [task.duels.get(CONTROL) for task in solved],
+        "momentum": [task.momentum for task in solved],
+    }
+    there = {about: [one for one in duels if one] for about, duels in found.items()}
+    return {about: count(duels) for about, duels in there.items() if duels}
+
+
+def profiles_of(tasks: Sequence[TaskEvidence]) -> dict[str, Profile]:
+    """Return the performance profiles of those who ran on all the tasks that have a target."""
+    told = [task for task in tasks if task.target is not None]
+    common = set.intersection(*(set(task.contenders) for task in told)) if told else set()
+    never = float("inf")
+    costs = {
+        task.task: {name: task.contenders[name].to_target or never for name in common}
+        for task in told
+    }
+    found = statistics.profile(costs)
+    return {name: tuple(found[name]) for name in sorted(common, key=rank)}
 
 
 def _provenance(readings: Sequence[PartResults]) -> dict[str, Any]:
     runs = list(_runs(readings))
     environments = [run.environment for run in runs]
-    ours = [run.basis.get("options", {}) for run in runs if run.config.entrant == OURS]
-    torch = {one.get("versions", {}).get("torch", "?") for one in environments}
+    versions = [one.get("versions", {}) for one in environments]
     return {
-        "versions": Versions(__version__, tuple(sorted(torch))),
+        "versions": {
+            name: tuple(sorted({one[name] for one in versions if name in one})) for name in NAMED
+        },
         "machines": tuple(sorted({_machine(one.get("machine", {})) for one in environments})),
         "commits": tuple(sorted({str(one.get("commit"))[:7] for one in environments})),
         "runs": len(runs),
         "hours": round(sum(run.train_seconds for run in runs) / 3600, 2),
-        "defaults": {
-            name: tuple(sorted({one[name] for one in ours if name in one})) for name in TOLD
-        },
     }
 
 
 def _runs(readings: Sequence[PartResults]) -> Iterator[Record]:
     for reading in readings:
-        if reading.results:
+        if reading.finished and reading.results:
             for runs in reading.results.contenders.values():
                 yield from (*runs.judged, *runs.tuning)
 
@@ -151,41 +146,19 @@ def _machine(machine: Mapping[str, Any]) -> str:
     return f"{machine.get('cpu', 'unknown')}, {machine.get('cores', '?')} cores"
 
 
-def _speed(path: Path) -> StepTimes | None:
-    """Return the time of a step over that of fused Adam, and the bytes that stay between steps."""
-    if not path.exists():
-        return None
-    measured = Speed.load(path)
-    shapes = [
-        ShapeTimes(
-            shape.title,
-            {
-                one.contender: StepTime(
-                    q1=round(one.ratio.q1, 4),
-                    median=round(one.ratio.median, 4),
-                    q3=round(one.ratio.q3, 4),
-                    bytes=round(one.state_bytes_per_parameter, 3),
-                )
-                for one in shape.results
-                if one.contender in TIMED
-            },
-        )
-        for shape in measured.shapes
-    ]
-    return StepTimes(measured.machine["cpu"], measured.threads, tuple(shapes))
-
-
-def _valley(path: Path) -> dict[str, dict[str, tuple[str, ...]]] | None:
-    """Return on which of the toy functions each claim has which verdict."""
-    if not path.exists():
-        return None
-    study = Comparison.load(path)
+def _pictures(path: Path) -> dict[tuple[str, str], str]:
+    """Return the pictures of an earlier evidence, by task and contender."""
+    plain = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return {
-        f"{VALLEY[criterion]}, {rate}": {**study.functions_by_verdict(regime, criterion)}
-        for criterion in CLAIMED
-        for regime, rate in REGIMES.items()
+        (task["task"], name): one["picture"]
+        for part in REFERENCES
+        for task in plain.get(part, {}).get("tasks", ())
+        for name, one in task["contenders"].items()
+        if one["picture"]
     }
 
 
-def _theory(path: Path) -> tuple[str, ...] | None:
-    return Theory.load(path).summary() if path.exists() else None
+def _baselines(path: Path) -> dict[str, Trivial]:
+    """Return what `hvadam baselines` wrote, by task; its own reader would load a framework."""
+    plain = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"of": {}}
+    return {task: Trivial(one["method"], one["test"]) for task, one in plain["of"].items()}

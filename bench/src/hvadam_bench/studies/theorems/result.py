@@ -254,20 +254,29 @@ class Theory:
     regret: Regret
     nonconvex: Nonconvex
 
+    @property
+    def tallies(self) -> Mapping[str, Tally]:
+        """Return how many cases are within the bound of each theorem, where need be corrected."""
+        measured = [case.measured for case in self.hidden_vector.cases]
+        variants = [variant for family in self.regret.families for variant in family.variants]
+        cases = self.nonconvex.cases
+        return {
+            HIDDEN_VECTOR: _tally(found.within_bound for found in measured if found),
+            REGRET: _tally(variant.proof.corrected.holds for variant in variants if variant.proof),
+            NONCONVEX: _tally(case.corrected.holds for case in cases if case.corrected),
+        }
+
     def summary(self) -> tuple[str, ...]:
         """Say in a few lines how many bounds were met, and whether anything diverged."""
         measured = [case.measured for case in self.hidden_vector.cases]
         variants = [variant for family in self.regret.families for variant in family.variants]
-        cases = self.nonconvex.cases
-        curves = [*measured, *(one.curve for one in (*variants, *cases))]
+        curves = [*measured, *(one.curve for one in (*variants, *self.nonconvex.cases))]
         curves.append(self.regret.adam_on_spikes)
-        b = _tally(found.within_bound for found in measured if found)
-        c = _tally(variant.proof.corrected.holds for variant in variants if variant.proof)
-        d = _tally(case.corrected.holds for case in cases if case.corrected)
+        met = self.tallies
         return (
-            f"{HIDDEN_VECTOR}: {b} within √(2π)σ/T",
-            f"{REGRET}: {c} within the corrected bound",
-            f"{NONCONVEX}: {d} within the corrected bound",
+            f"{HIDDEN_VECTOR}: {met[HIDDEN_VECTOR]} within √(2π)σ/T",
+            f"{REGRET}: {met[REGRET]} within the corrected bound",
+            f"{NONCONVEX}: {met[NONCONVEX]} within the corrected bound",
             f"diverged: {_tally(curve is None for curve in curves)}",
         )
 

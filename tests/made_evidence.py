@@ -1,0 +1,131 @@
+"""A comparison that never ran: two suites and doses of noise, for the tests of what tells of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from made_records import made_record
+
+from hvadam_bench.running.config import RunConfig
+from hvadam_bench.running.records import Decay, Point, Record
+from hvadam_bench.studies.evidence import summary
+from hvadam_bench.studies.evidence.describe import AS_MUCH, CONTROL
+from hvadam_bench.studies.evidence.parts import Studies, store_of
+from hvadam_bench.studies.evidence.result import Evidence
+from hvadam_bench.sweeping.ledger import Ledger
+from hvadam_bench.sweeping.recipes.evidence import MORE_MOMENTUM
+from hvadam_bench.sweeping.search import Entry, Study
+
+Fate = Callable[[RunConfig, Record], Record]
+SMOOTH = (
+    *(Entry("adam"), *MORE_MOMENTUM, Entry("nadam"), Entry("hvadam")),
+    Entry("sgd", rate_of="adam"),
+)
+MINIBATCH = (Entry("adamw"), Entry("nadam"), Entry("hvadam"))
+# How many times lower than the others' a loss is; of accuracies, two points for each doubling.
+GOOD = {"hvadam": 4.0, CONTROL: 2.0, AS_MUCH: 3.0}
+BAD = {"hvadam": 0.25, AS_MUCH: 0.25}
+# Examples in a batch, of 64 in all, and the alignment that HVAdam is made to see.
+ALIGNMENT = {64: 0.9, 16: 0.6, 4: 0.2}
+# A third of the steps comes before the first look at the diagnostics.
+STRETCH = 25
+
+
+def smooth(task: str = "heat_pinn", **more: Any) -> Study:
+    """A study of the smooth suite."""
+    return Study(task, SMOOTH, **{"trials": 3, "tuning_seeds": 2, "seeds": 10, **more})
+
+
+def minibatch(task: str = "digits_cnn", **more: Any) -> Study:
+    """A study of the mini-batch suite."""
+    return Study(task, MINIBATCH, **{"trials": 3, "tuning_seeds": 2, "seeds": 10, **more})
+
+
+def noise(task: str = "pinn_burgers") -> list[Study]:
+    """The studies of one task's doses, from the full batch down."""
+    entries = [Entry(name, rates=[3e-3]) for name in ("adam", "hvadam")]
+    return [
+        Study(task, entries, settings={"batch": batch}, budget="published", seeds=5)
+        for batch in (None, 16, 4)
+    ]
+
+
+def everything() -> dict[str, Sequence[Study]]:
+    """A study or two of each part."""
+    return {
+        "smooth": [smooth("heat_pinn"), smooth("matrix_factorization")],
+        "noise": noise(),
+        "minibatch": [minibatch("digits_cnn"), minibatch("pydoc_gru")],
+    }
+
+
+def fill(
+    folder: Path,
+    studies: Studies,
+    skill: Mapping[str, float] = GOOD,
+    fate: Fate | None = None,
+) -> None:
+    """Put records of everything that the studies ask for."""
+    for part, own in studies.items():
+        store = store_of(folder, part)
+        for arms in (one.arms() for one in own):
+            ledger = Ledger(store)
+            while needed := [one for arm in arms for one in arm.needed(ledger)]:
+                for config, role in needed:
+                    record = replace(ended(config, skill, part), role=role)
+                    store.put(fate(config, record) if fate else record)
+
+
+def ended(config: RunConfig, skill: Mapping[str, float], part: str) -> Record:
+    """A run whose end depends on who runs, a little on the seed, and on the rate: best is 3e-3."""
+    off = abs(math.log10(config.options["lr"] / 3e-3))
+    wobble = 0.02 * (config.seed % 5) + 0.01 * (config.seed * len(config.entrant) % 3)
+    own = skill.get(config.entrant, 1.0)
+    batch = config.settings.get("batch") or 64
+    if part == "noise" and config.contender == "hvadam":
+        own = math.sqrt(batch / 15)
+    if config.task.startswith("digits_"):
+        value = 90 + 2 * math.log2(own) - off - wobble
+        metric, way = "accuracy", [10.0, value - 3, value - 0.5, value]
+    else:
+        value = 1e-3 / own * math.exp(off + wobble)
+        metric, way = "loss", [1.0, 9 * value, 2 * value, value]
+    share = {"alignment": ALIGNMENT[batch], "hidden_share": 0.4, "hidden_gain": 2.0}
+    points = [
+        Point(
+            step := 10 * STRETCH * i,
+            batch * step,
+            2.0 * i,
+            None,
+            {metric: x},
+            {"model": share} if config.contender == "hvadam" and i else {},
+        )
+        for i, x in enumerate(way)
+    ]
+    solved = {"arrived": 1.0, "error": 0.01} if part == "smooth" else {}
+    record = made_record(value, config=config, metric=metric)
+    return replace(
+        record,
+        curve=tuple(points),
+        test={metric: value, **solved},
+        decay={"model": Decay("decoupled", 0.01) if part == "minibatch" else Decay("none", 0.0)},
+        gradient_evaluations=points[-1].step,
+        # From part to part of the test set contenders differ by other amounts.
+        test_parts=(value - own, value + own, value) if metric == "accuracy" else (),
+    )
+
+
+def whole(folder: Path, skill: Mapping[str, float]) -> Evidence:
+    """What records of everything say."""
+    studies = everything()
+    fill(folder, studies, skill)
+    return told(folder, studies)
+
+
+def told(folder: Path, studies: Studies) -> Evidence:
+    """What the records say."""
+    return summary.compute(folder, folder / "nowhere", studies)
