@@ -101,7 +101,7 @@ def test_who_was_skipped_is_noted_once() -> None:
     assert list_notes(made_speed(twice)).count("skipped refuser: cannot run here") == 1
 
 
-@pytest.mark.parametrize("grow", [False, True])
+@pytest.mark.parametrize("grow", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_command_prints_tables_and_writes_charts_and_numbers(
     grow: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

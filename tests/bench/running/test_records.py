@@ -76,6 +76,7 @@ def refusals(path: Path, read: Callable[[], list[Record]]) -> tuple[int, int]:
     return refused, same
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_of_a_record_is_refused_or_changes_nothing(store: Store) -> None:
     record = full()
     store.put(record)

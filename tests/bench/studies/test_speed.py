@@ -387,7 +387,7 @@ CHOSEN = (
 
 
 @pytest.mark.usefixtures("quick_bandwidth")
-@pytest.mark.parametrize("grow", [False, True])
+@pytest.mark.parametrize("grow", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_benchmark_holds_every_number_and_what_it_was_made_with(
     grow: bool, tmp_path: Path
 ) -> None:

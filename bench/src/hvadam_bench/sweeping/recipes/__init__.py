@@ -8,7 +8,7 @@ the inherited protocol, which looks at the test set throughout.
 Example:
     >>> from hvadam_bench.sweeping import recipes
     >>> recipes.get("demo").tasks[0]
-    'digits_mlp'
+    'digits_autoencoder'
 """
 
 from __future__ import annotations
