@@ -61,6 +61,11 @@ def test_agrees_with_the_reference_in_other_dtypes(variant: str, dtype: torch.dt
     run(OPTIONS[variant], dtype)
 
 
+@pytest.mark.parametrize("preconditioner", ["hidden", "adam"])
+def test_agrees_where_eps_is_large_enough_to_be_seen(preconditioner: str) -> None:
+    run({"eps": 1e-2, "preconditioner": preconditioner}, torch.float32)
+
+
 @pytest.mark.parametrize("rule", ["paper", "authors"])
 def test_agrees_when_it_restarts(rule: str) -> None:
     """Gradients that turn around: v and m̂ part, and the vector starts anew."""
