@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from hvadam.core.hyperparams import Hyperparams
 from hvadam.core.reference import ScopeState, Slot, step
 from hvadam_bench.publishing import palette
-from hvadam_bench.publishing.figures import blank, encode_svg, on_ground, save
+from hvadam_bench.publishing.figures import blank, on_ground, save
 from hvadam_bench.publishing.palette import BLUE, GREY, RED, shade
-from hvadam_bench.running.files import write_atomically
 
 Vector = NDArray[np.float64]
 GRADIENTS = (np.array([5.0, -3.0]), np.array([-3.0, 5.0]))
@@ -48,14 +47,12 @@ def construct() -> Construction:
 
 
 def write(folder: Path) -> list[Path]:
-    """Write the figure on both grounds, as SVG and as PNG; return the files."""
+    """Write the figure on both grounds; return the files."""
     written = []
     for name, chosen in (("light", palette.LIGHT), ("dark", palette.DARK)):
         with on_ground(chosen), rc_context({"path.sketch": (0.5, 90, 12)}):
-            figure = draw()
-            path = folder / f"{NAME}-{name}.svg"
-            write_atomically(path, encode_svg(figure, NAME))
-            written += [path, save(figure, path.with_suffix(".png"))]
+            path = save(draw(), folder / f"{NAME}-{name}.png")
+            written += [path.with_suffix(".svg"), path]
     return written
 
 
