@@ -118,7 +118,7 @@ def test_a_run_that_was_stopped_says_that_it_resumes(tmp_path: Path) -> None:
     ("words", "sign", "said"),
     [
         (
-            ["sweep", "demo", "--tasks", "digits_mlp", "--contenders", "adam"],
+            ["sweep", "demo", "--tasks", "digits_cnn", "--contenders", "adam", "--seeds", "2"],
             "runs/*/*/*.json",
             "sweep: resuming, ",
         ),
