@@ -229,7 +229,7 @@ def test_trainings_see_as_many_examples_for_everyone(store: Store) -> None:
 
 
 COMMAND = [sys.executable, "-m", "hvadam", "sweep", "demo"]
-NARROW = ["--tasks", "digits_mlp", "--contenders", "adam,sgd", "--scale", "smoke", "--seeds", "2"]
+NARROW = ["--tasks", "digits_cnn", "--contenders", "adam,sgd", "--scale", "smoke", "--seeds", "2"]
 
 
 def values(store: Store) -> dict[str, tuple]:
