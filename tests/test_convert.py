@@ -42,7 +42,7 @@ class Torch:
 
 
 class Jax:
-    """The same in JAX; nested as names with dots say."""
+    """A run of HVAdam in JAX; parameters are nested as names with dots say."""
 
     def __init__(self, params: Mapping[str, Tensor], **options: Any) -> None:
         self.params: Any = nested({name: p.detach().numpy().copy() for name, p in params.items()})

@@ -46,7 +46,7 @@ GITHUB = "https://github.com/hvadam/hvadam/blob/main/"
 def test_pages_are_put_in_mkdocs_words(
     page: str, text: str, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a page at that place, by the name it has on the site."""
+    """Hold a page to what the site has in its place, under its name there."""
     name = prepare.OUTSIDE.get(page, page.removeprefix("docs/"))
     monkeypatch.setattr(Path, "read_text", lambda self, encoding: text)
     assert prepare.convert(ROOT / page, name) == expected

@@ -248,7 +248,7 @@ def test_the_best_rate_ends_lowest() -> None:
 
 
 def test_addresses_lead_back() -> None:
-    """Of every scene, and of a state that is none's."""
+    """Hold the address of every scene, and of a state that is none's, to a round trip."""
     found = evaluate(
         """[...Scenes.scenes.map(({ state }) => state),
            { ...Scenes.usual("f4", { angle: -12.5, x: 0.1234, steps: 350, t: 17, seed: 4 }),
@@ -290,7 +290,7 @@ def test_addresses_lead_back() -> None:
     ],
 )
 def test_bad_addresses_are_noted(address: str, note: str) -> None:
-    """And what cannot be taken leaves a state that can be shown and sent."""
+    """Hold what cannot be taken to a state that can be shown and sent."""
     notes, back, again = evaluate(
         """(() => {
           const { state, notes } = Scenes.decode(given);

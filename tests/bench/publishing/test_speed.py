@@ -22,7 +22,7 @@ from hvadam_bench.studies.speed.shapes import Shape, equal_parts
 
 
 def printed(what: object) -> str:
-    """As a terminal of 80 columns shows it."""
+    """Return the text that a terminal of 80 columns shows."""
     console = Console(file=io.StringIO(), width=80)
     console.print(what)
     assert isinstance(console.file, io.StringIO)

@@ -40,7 +40,7 @@ def run(study: Study, store: Store, end: Callable[[RunConfig], Record | Outcome]
 
 
 def runs_of(sweep: Sweep, name: str) -> ContenderRuns:
-    """Of the sweep's only study."""
+    """Return one contender's runs in the sweep's only study."""
     [reading] = sweep.results()
     assert reading.results is not None
     return reading.results.contenders[name]
