@@ -29,7 +29,7 @@ setup(
             [KERNELS + "native.c"],
             depends=[
                 KERNELS + f"native_{part}.h"
-                for part in ("8_bit", "bf16", "block", "core", "storage")
+                for part in ("8_bit", "bf16", "block", "core", "full", "storage", "vectors")
             ],
             # No -lgomp: torch has an OpenMP runtime loaded, and two would fight over the cores.
             extra_compile_args=[

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from hvadam import HVAdam
+from hvadam.core.scalars import MIX
 from hvadam.torch import storage
 
 STATES = ["float32", "bfloat16", "int8"]
@@ -55,6 +56,7 @@ def assert_same(left: list[Tensor], right: list[Tensor]) -> None:
 
 MISSES = 0.01  # of all numbers stored
 LAST_BIT = 2.0**-22  # of the terms of a sum, whatever is left of it
+SCALE_BIT = 2.0**-15  # of a scale, which has 16
 
 
 def forced_step(optimizer: HVAdam) -> None:
@@ -72,6 +74,9 @@ def forced_step(optimizer: HVAdam) -> None:
         q.grad = p.grad
     optimizer.step()
     twin.step()
+    pairs = list(zip(optimizer.param_groups, twin.param_groups, strict=True))
+    mixes = [abs(float(a["scalars"][MIX] - b["scalars"][MIX])) for a, b in pairs]
+    last_bit = LAST_BIT + max(mixes)
     stored = missed = 0
     for p, q, (old, terms) in zip(everyone(optimizer), everyone(twin), before, strict=True):
         mine, other = optimizer.state.get(p, {}), twin.state.get(q, {})
@@ -84,11 +89,12 @@ def forced_step(optimizer: HVAdam) -> None:
             (a, b), pair = (x[name] for x in (mine, other)), (mine.get(scales), other.get(scales))
             apart = (in_quanta(a) - in_quanta(b)).abs()
             difference = (storage.decode(a, pair[0]) - storage.decode(b, pair[1])).abs()
-            assert ((apart <= 1) | (difference <= LAST_BIT * terms)).all(), name
+            # Where m differs by a quantum, a v near 0 may differ by many of its own.
+            assert ((apart <= 1) | (difference <= last_bit * terms) | ~same).all(), name
             same &= apart == 0
             stored, missed = stored + apart.numel(), missed + int(apart.count_nonzero())
             if pair[0] is not None:
-                torch.testing.assert_close(*pair, rtol=1e-5, atol=0.0)
+                torch.testing.assert_close(*pair, rtol=1.01 * SCALE_BIT, atol=0.0)
         assert mine["step"] == other["step"]
         if "pending" in mine:
             torch.testing.assert_close(mine["pending"], other["pending"], rtol=1e-3, atol=1e-6)
@@ -96,7 +102,7 @@ def forced_step(optimizer: HVAdam) -> None:
         slack = 1e-3 * step + 2 * torch.finfo(p.dtype).eps * (p.abs() + step)
         assert ((p.double() - q.double()).abs() <= slack)[same].all(), "theta"
     assert missed <= MISSES * stored + 1
-    for group, other in zip(optimizer.param_groups, twin.param_groups, strict=True):
+    for group, other in pairs:
         torch.testing.assert_close(group["scalars"], other["scalars"], rtol=1e-3, atol=1e-6)
 
 

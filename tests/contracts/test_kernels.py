@@ -140,8 +140,9 @@ def test_without_averaging_nothing_is_left_of_the_last_gradient(
         storage.decode(optimizer.state[p][name], optimizer.state[p].get(storage.SCALES[name]))
         for name in ("exp_avg", "hidden")
     )
-    torch.testing.assert_close(m, torch.ones(40), rtol=2e-7, atol=0)
-    assert v.abs().max() <= 1.0  # the nearest point to the origin is no longer than m
+    quantum = 2.0**-15 + 1 / 127 if state_dtype == "int8" else 0.0  # its scale has 16 bits
+    torch.testing.assert_close(m, torch.ones(40), rtol=2e-7, atol=quantum)
+    assert v.abs().max() <= 1.0 + quantum  # the nearest point to 0 is no longer than m
 
 
 @pytest.mark.parametrize("beta1", [0.0, 0.3, 0.49, 0.5])

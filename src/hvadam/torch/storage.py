@@ -3,15 +3,20 @@
 All kernels round alike. The random bits are a hash of (seed, parameter, step, stream, element), so
 replicas stay equal and a resumed run repeats itself bit for bit:
 
-    key  = mix(mix(mix(seed) + parameter) + 2 step + stream),   bits = mix(key + element)
+    key  = mix(mix(mix(seed) + parameter) + 2 step + stream)
+    word = mix(key + 16 (element div 64) + element mod 16)
 
-in 32-bit arithmetic; stream 0 is the first pass (low half for m, high half for s), stream 1 the
-second (low half for v). Elements are counted in the order of the state's memory.
+in 32-bit arithmetic; stream 0 is the first pass, stream 1 the second. A word serves four elements,
+sixteen apart: each turns it right by 8 bits more than the one before, and is rounded by the lower
+16 of what it has then; s, beside m, by the 16 from bit 8 on. So a rounding has 16 fair bits, of
+which eight are its own. Elements are counted in the order of the state's memory.
 
 - bfloat16: the 16 bits that do not fit are rounded up with the probability they are worth.
-- int8: blocks of 256 share a float32 scale. m and v are q * scale, q in [-127, 127]; s is kept by
-  its root, (q * scale)², q in [0, 254], and what is above zero stays above zero, or the step would
-  divide by ε alone. -128 and 255 stand for NaN. A scale is never zero.
+- int8: blocks of 256 share a float32 scale: the largest magnitude by the largest q, rounded up to
+  16 bits, so that q * scale is exact. Numbers are cut to 2^-16 of the scale, to nearest, and then
+  rounded by the random bits. m and v are q * scale, q in [-127, 127]; s is kept by its root,
+  (q * scale)², q in [0, 254], and what is above zero stays above zero, or the step would divide by
+  ε alone. -128 and 255 stand for NaN. A scale is never zero.
 """
 
 from __future__ import annotations
@@ -22,6 +27,11 @@ import torch
 from torch import Tensor
 
 BLOCK = 256
+# Elements that share random words, and how many words they share.
+SHARING, GROUP = 64, 16
+# Of 8-bit state: 2^16 / scale must be finite, and so must the largest q * scale, of 127 and of 254.
+SMALLEST_SCALE = 2.0**-110
+LARGEST_SCALES = {127.0: float.fromhex("0x1.0204p121"), 254.0: float.fromhex("0x1.0204p120")}
 DTYPES: dict[str, tuple[torch.dtype, torch.dtype]] = {  # of m and v, and of s
     "bfloat16": (torch.bfloat16, torch.bfloat16),
     "int8": (torch.int8, torch.uint8),
@@ -64,7 +74,15 @@ def empty_state(p: Tensor, state_dtype: str) -> dict[str, Tensor]:
 def random_bits(seed: int, index: int, step: int, stream: int, begin: int, like: Tensor) -> Tensor:
     """Return 32 random bits, as int64, for each element of `like`, counted from `begin`."""
     key = _mix(_mix(_mix(seed) + index) + 2 * step + stream)
-    return _mix(torch.arange(begin, begin + like.numel(), device=like.device) + key)
+    element = torch.arange(begin, begin + like.numel(), device=like.device)
+    word = _mix(key + element // SHARING * GROUP + element % GROUP)
+    turn = element // GROUP % 4 * 8
+    return word >> turn | word << 32 - turn & 0xFFFFFFFF
+
+
+def bits_for(name: str, bits: Tensor) -> Tensor:
+    """Return the 16 bits that round m, v or s, of the 32 that an element has."""
+    return (bits >> 8 if name == "s" else bits) & 0xFFFF
 
 
 def decoded(state: dict[str, Any], key: str) -> Tensor:
@@ -100,14 +118,22 @@ def encode(x: Tensor, values: Tensor, scales: Tensor | None, bits: Tensor | None
     blocks = _blocks(torch.where(magnitude.isfinite(), magnitude, 0.0))
     largest = blocks.abs().amax(1)
     top = 254.0 if root else 127.0
-    smallest = 2.0**-120  # 1/scale must be finite
-    scales.copy_(torch.where(largest > 0, (largest / top).clamp(min=smallest), 1.0))
-    part = (blocks * (1.0 / scales)[:, None]).view(-1)[: flat.numel()]
-    chance = 0.5 if bits is None else bits.float() * 2.0**-16
-    q = (part + chance).floor().clamp(-top, top)
+    scales.copy_(_scales(largest, top))
+    parts = (blocks * (2.0**16 / scales)[:, None]).clamp(-top * 2.0**16, top * 2.0**16)
+    part = parts.round().int().view(-1)[: flat.numel()]
+    q = part + (2**15 if bits is None else bits) >> 16
     if root:
-        q = torch.where((part > 0) & (q < 1), 1.0, q)
-    to.copy_(torch.where(magnitude.isfinite(), q, 255.0 if root else -128.0))
+        q = torch.where((magnitude > 0) & (q < 1), 1, q)
+    to.copy_(torch.where(magnitude.isfinite(), q, 255 if root else -128))
+
+
+def _scales(largest: Tensor, top: float) -> Tensor:
+    """Return the scales of blocks by their largest magnitudes, rounded up to 16 bits."""
+    bits = (largest / top).view(torch.int32).add(0xFF).bitwise_and(-0x100)
+    short = bits.view(torch.float32) * top < largest
+    scales = (bits + 0x100 * short.int()).view(torch.float32)
+    scales = scales.clamp(SMALLEST_SCALE, LARGEST_SCALES[top])
+    return torch.where(largest > 0, scales, 1.0)
 
 
 def _round_bfloat16(x: Tensor, bits: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ import pytest
 import torch
 from cases import DTYPES, VARIANTS, parameters, train
 from judge import judged_step
+from native_twin import forced_step
 from torch import Tensor
 
 from hvadam import HVAdam
@@ -73,16 +74,6 @@ def gradients(optimizer: HVAdam, seed: int) -> None:
     for group in optimizer.param_groups:
         for p in group["params"]:
             p.grad = (0.5 + torch.randn(p.shape, generator=generator)).to(p.dtype)
-
-
-def twin(optimizer: HVAdam, kernel: str) -> HVAdam:
-    """A copy at the same point, which another kernel drives."""
-    made = copy.deepcopy(optimizer)
-    for group, original in zip(made.param_groups, optimizer.param_groups, strict=True):
-        group["kernel"] = kernel
-        for p, q in zip(group["params"], original["params"], strict=True):
-            p.grad = None if q.grad is None else q.grad.clone()
-    return made
 
 
 def contents(optimizer: HVAdam) -> Iterator[tuple[str, Tensor]]:
@@ -338,11 +329,7 @@ def test_low_bit_state_agrees_with_the_loop(state_dtype: Any, hidden_step: Any) 
     )
     for seed in range(4):
         gradients(optimizer, seed)
-        other = twin(optimizer, "loop")
-        optimizer.step()
-        other.step()
-        for (name, a), (_, b) in zip(contents(optimizer), contents(other), strict=True):
-            check_close(name, a, b)
+        forced_step(optimizer)
 
 
 def bits(x: Tensor) -> Tensor:

@@ -131,14 +131,15 @@ class Batch(NamedTuple, Generic[Own]):
         """Store m and s of a tensor, and read m back: the dots are taken of what is kept."""
         if self.is_low_bit():
             bits = self._bits(i, stream=0)
-            storage.encode(work.m[i], *self._stored(i, "m"), bits & 0xFFFF)
-            storage.encode(work.s[i], *self._stored(i, "s"), bits >> 16)
+            storage.encode(work.m[i], *self._stored(i, "m"), storage.bits_for("m", bits))
+            storage.encode(work.s[i], *self._stored(i, "s"), storage.bits_for("s", bits))
             work.m[i].copy_(storage.decode(*self._stored(i, "m")))
 
     def keep_hidden(self, i: int, work: Work) -> None:
         """Store v of a tensor, and read it back."""
         if self.is_low_bit():
-            storage.encode(work.v[i], *self._stored(i, "v"), self._bits(i, stream=1) & 0xFFFF)
+            bits = self._bits(i, stream=1)
+            storage.encode(work.v[i], *self._stored(i, "v"), storage.bits_for("v", bits))
             work.v[i].copy_(storage.decode(*self._stored(i, "v")))
 
     def is_low_bit(self) -> bool:

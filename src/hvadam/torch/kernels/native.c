@@ -22,7 +22,8 @@
 enum { BLOCK = 16384, /* elements that one task takes */
        SUB = 1024,    /* elements that one pass over the first-level cache takes */
        LANES = 4,     /* doubles that are added side by side */
-       STATE_BLOCK = 256 }; /* elements of 8-bit state that share a scale */
+       STATE_BLOCK = 256, /* elements of 8-bit state that share a scale */
+       SHARING = 64 };    /* elements of low-bit state that share random words */
 #ifndef SMALL_WORK
 #define SMALL_WORK (1 << 16) /* elements: below, waking other threads costs more than it saves */
 #endif
@@ -62,6 +63,29 @@ enum { ADAM = 1,      /* Adam's preconditioner */
 typedef double lanes_t __attribute__((vector_size(LANES * sizeof(double))));
 typedef float quad_t __attribute__((vector_size(LANES * sizeof(float))));
 
+/* Whether dots in lanes of float can be trusted:
+ * - n elements are enough for roundings to cancel;
+ * - what squares lost to the range of float is nothing beside them;
+ * - v and m_hat are not parallel. The cosine follows from the foot of the perpendicular on their
+ *   line, |v|^2 - <d,v>^2 / |d|^2, of which nothing but roundings would be left. If all of a vector
+ *   is like that, so is every part of it, so each can be asked by itself. */
+static int are_trusted(int64_t n, const double dots[4])
+{
+    if (n < SUB || !IN_RANGE(dots[0]) || !IN_RANGE(dots[2]) || !IN_RANGE(dots[3])) return 0;
+    return dots[3] - dots[1] * dots[1] / dots[0] > 1e-2 * fmin(dots[2], dots[3]);
+}
+
+/* The sums of a group's lanes over n elements of low-bit state, the third of which is |m|^2. */
+static int fold_kept(float lanes[4][16], int64_t n, double inv1, double dots[4])
+{
+    for (int k = 0; k < 4; k++) {
+        dots[k] = 0;
+        for (int lane = 0; lane < 16; lane++) dots[k] += lanes[k][lane];
+    }
+    dots[2] *= inv1 * inv1;
+    return are_trusted(n, dots);
+}
+
 #include "native_storage.h"
 
 /* ---- the kernel, compiled for each instruction set ---- */
@@ -71,8 +95,10 @@ typedef void first_fn(const row_t *, const group_t *, int, int64_t, int64_t, dou
 typedef void second_fn(const row_t *, const group_t *, int64_t, int64_t, double, double);
 typedef double squares_fn(const row_t *, int64_t, int64_t);
 
+#define PARTS (64 / WIDE) /* vectors that make a group of sixteen floats */
 #define FOR(x) x##_baseline
 #define HAS_AVX2 0
+#define WIDE 32
 #include "native_block.h"
 #undef FOR
 #undef HAS_AVX2
@@ -95,6 +121,8 @@ typedef double squares_fn(const row_t *, int64_t, int64_t);
 #else
 #pragma GCC target("fma,avx512f,avx512bw,avx512dq,avx512vl")
 #endif
+#undef WIDE
+#define WIDE 64
 #define FOR(x) x##_avx512
 #include "native_block.h"
 #undef FOR

@@ -1,311 +1,434 @@
 /* The passes over 8-bit state, a block of STATE_BLOCK elements with its scales at a time: decode,
  * compute, find the scale, round, and go on with what is kept. The rules are those of storage.py.
  *
- * Loops run over whole blocks in the first-level cache; a tensor's last one is padded with zeros,
- * to the next multiple of 32.
+ * Loops run over whole blocks in the first-level cache, before and after the scales are known; a
+ * tensor's last block is padded with zeros.
  */
 
-INLINE int FOR(padded_size)(int64_t n) { return (int)(n + 31) / 32 * 32; }
-
-typedef int32_t FOR(int8_lanes_t) __attribute__((vector_size(32)));
-
-INLINE FOR(float8_t) FOR(take)(const float *from)
+/* Sixteen numbers, vector by vector: what compilers make of one copy of 64 bytes is slow. */
+INLINE void FOR(take)(const float *from, FOR(wide_vector_t) x[PARTS])
 {
-    FOR(float8_t) x;
-    memcpy(&x, from, sizeof x);
-    return x;
+    for (int k = 0; k < PARTS; k++) memcpy(&x[k], from + k * (WIDE / 4), WIDE);
 }
 
-INLINE void FOR(put)(float *to, FOR(float8_t) x) { memcpy(to, &x, sizeof x); }
-
-/* Eight bytes as numbers. */
-INLINE FOR(float8_t) FOR(from_bytes)(const uint8_t *from, int has_sign)
+INLINE void FOR(put)(float *to, const FOR(wide_vector_t) x[PARTS])
 {
-#if HAS_AVX2
-    __m128i bytes = _mm_loadl_epi64((const __m128i *)from);
-    return (FOR(float8_t))_mm256_cvtepi32_ps(has_sign ? _mm256_cvtepi8_epi32(bytes)
-                                                      : _mm256_cvtepu8_epi32(bytes));
+    for (int k = 0; k < PARTS; k++) memcpy(to + k * (WIDE / 4), &x[k], WIDE);
+}
+
+/* Sixteen bytes as numbers q * scale, NaN where q is the code of NaN and any may be. */
+INLINE void FOR(from_bytes)(const uint8_t *from, float scale, int has_sign, int nans,
+                            FOR(wide_vector_t) x[PARTS])
+{
+#if WIDE == 64
+    __m128i bytes = _mm_loadu_si128((const __m128i *)from);
+    __m512i q = has_sign ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes);
+    x[0] = (FOR(wide_vector_t))_mm512_cvtepi32_ps(q) * scale;
+#elif HAS_AVX2
+    for (int k = 0; k < PARTS; k++) {
+        __m128i bytes = _mm_loadl_epi64((const __m128i *)(from + 8 * k));
+        __m256i q = has_sign ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes);
+        x[k] = (FOR(wide_vector_t))_mm256_cvtepi32_ps(q) * scale;
+    }
 #else
-    FOR(float8_t) x;
+    for (int i = 0; i < 16; i++)
+        x[i / 8][i % 8] = (has_sign ? (float)(int8_t)from[i] : (float)from[i]) * scale;
+#endif
+    if (!nans) return;
+    float full[16];
+    memcpy(full, x, sizeof full);
+    for (int i = 0; i < 16; i++) full[i] = from[i] == (has_sign ? 128 : 255) ? NAN : full[i];
+    memcpy(x, full, sizeof full);
+}
+
+/* Sixteen whole numbers as bytes. */
+INLINE void FOR(to_bytes)(const FOR(ints_t) q[PARTS], uint8_t *to)
+{
+#if WIDE == 64
+    _mm_storeu_si128((__m128i *)to, _mm512_cvtepi32_epi8((__m512i)q[0]));
+#elif HAS_AVX2
+    const __m256i lowest = _mm256_set1_epi32(0x0c080400); /* of each four bytes */
+    for (int k = 0; k < PARTS; k++) {
+        __m256i bytes = _mm256_shuffle_epi8((__m256i)q[k], lowest);
+        __m128i low = _mm256_castsi256_si128(bytes), high = _mm256_extracti128_si256(bytes, 1);
+        _mm_storel_epi64((__m128i *)(to + 8 * k), _mm_unpacklo_epi32(low, high));
+    }
+#else
+    for (int i = 0; i < 16; i++) to[i] = (uint8_t)q[i / 8][i % 8];
+#endif
+}
+
+/* To whole numbers, halves to even. */
+INLINE FOR(ints_t) FOR(rounded)(FOR(wide_vector_t) x)
+{
+#if WIDE == 64
+    return (FOR(ints_t))_mm512_cvtps_epi32((__m512)x);
+#elif HAS_AVX2
+    return (FOR(ints_t))_mm256_cvtps_epi32((__m256)x);
+#else
+    FOR(ints_t) whole;
+    for (int lane = 0; lane < 8; lane++) whole[lane] = (int32_t)__builtin_rintf(x[lane]);
+    return whole;
+#endif
+}
+
+INLINE FOR(wide_vector_t) FOR(at_most)(FOR(wide_vector_t) x, float top)
+{
+#if WIDE == 64
+    return (FOR(wide_vector_t))_mm512_min_ps((__m512)x, _mm512_set1_ps(top));
+#elif HAS_AVX2
+    return (FOR(wide_vector_t))_mm256_min_ps((__m256)x, _mm256_set1_ps(top));
+#else
+    for (int lane = 0; lane < 8; lane++) x[lane] = x[lane] < top ? x[lane] : top;
+    return x;
+#endif
+}
+
+/* The larger magnitude; floats without a sign are ordered like their bits. */
+INLINE FOR(ints_t) FOR(larger)(FOR(ints_t) largest, FOR(wide_vector_t) x)
+{
+    FOR(ints_t) magnitude = (FOR(ints_t))x & 0x7fffffff;
+#if WIDE == 64
+    return (FOR(ints_t))_mm512_max_epi32((__m512i)largest, (__m512i)magnitude);
+#elif HAS_AVX2
+    return (FOR(ints_t))_mm256_max_epi32((__m256i)largest, (__m256i)magnitude);
+#else
     for (int lane = 0; lane < 8; lane++)
-        x[lane] = has_sign ? (float)(int8_t)from[lane] : (float)from[lane];
-    return x;
+        largest[lane] = magnitude[lane] > largest[lane] ? magnitude[lane] : largest[lane];
+    return largest;
 #endif
 }
 
-/* 32 whole numbers as bytes. */
-INLINE void FOR(to_bytes)(const FOR(float8_t) q[4], int has_sign, uint8_t *to)
+INLINE int32_t FOR(largest_of)(FOR(ints_t) lanes[PARTS])
 {
-#if HAS_AVX2
-    __m256i x[4];
-    for (int k = 0; k < 4; k++) x[k] = _mm256_cvtps_epi32((__m256)q[k]);
-    __m256i low = _mm256_packs_epi32(x[0], x[1]), high = _mm256_packs_epi32(x[2], x[3]);
-    __m256i bytes = has_sign ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
-    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7); /* packing goes by halves */
-    _mm256_storeu_si256((__m256i *)to, _mm256_permutevar8x32_epi32(bytes, order));
-#else
-    (void)has_sign;
-    for (int i = 0; i < 32; i++) to[i] = (uint8_t)(int32_t)q[i / 8][i % 8];
-#endif
+    int32_t each[16], largest = 0;
+    memcpy(each, lanes, sizeof each);
+    for (int i = 0; i < 16; i++) largest = each[i] > largest ? each[i] : largest;
+    return largest;
 }
 
-/* floor(x), not above `top`, not below `least`. */
-INLINE FOR(float8_t) FOR(whole_within)(FOR(float8_t) x, FOR(float8_t) least, float top)
-{
-#if HAS_AVX2
-    __m256 q = _mm256_min_ps(_mm256_floor_ps((__m256)x), _mm256_set1_ps(top));
-    return (FOR(float8_t))_mm256_max_ps(q, (__m256)least);
-#else
-    for (int lane = 0; lane < 8; lane++) {
-        float q = __builtin_floorf(x[lane]);
-        q = q < top ? q : top;
-        x[lane] = q > least[lane] ? q : least[lane];
-    }
-    return x;
-#endif
-}
+/* ---- one block: where its bytes and scales are, and m, v and the root of s in full ---- */
 
-/* Decode a block: q * scale, NaN where q is the code of NaN. */
-INLINE void FOR(decode)(const char *from, int64_t n, float scale, int has_sign, float *x)
-{
-    uint8_t padded[STATE_BLOCK], nan = has_sign ? 128 : 255, nans = 0;
-    const uint8_t *bytes = (const uint8_t *)from;
-    const int size = FOR(padded_size)(n);
-    if (n < size) {
-        memset(padded, 0, (size_t)size);
-        bytes = memcpy(padded, from, (size_t)n);
-    }
-    for (int i = 0; i < size; i++) nans |= bytes[i] == nan;
-    for (int i = 0; i < size; i += 8)
-        FOR(put)(x + i, FOR(from_bytes)(bytes + i, has_sign) * scale);
-    for (int i = 0; nans && i < size; i++) x[i] = bytes[i] == nan ? NAN : x[i];
-}
-
-/* The scale of a block by its largest finite magnitude; whether all are finite. */
-INLINE float FOR(scale_of)(const float *x, int size, float top, int *finite)
-{
-    int32_t largest = 0; /* floats without a sign are ordered like their bits */
-    for (int i = 0; i < size; i++) {
-        int32_t magnitude = (int32_t)(float_to_bits(x[i]) & 0x7fffffffu);
-        largest = magnitude > largest ? magnitude : largest;
-    }
-    *finite = largest < INFINITE;
-    if (!*finite) largest = 0;
-    for (int i = 0; !*finite && i < size; i++) {
-        int32_t magnitude = (int32_t)(float_to_bits(x[i]) & 0x7fffffffu);
-        if (magnitude < INFINITE && magnitude > largest) largest = magnitude;
-    }
-    float scale = bits_to_float((uint32_t)largest) / top;
-    scale = scale > 0x1p-120f ? scale : 0x1p-120f; /* 1/scale must be finite */
-    return largest > 0 ? scale : 1.0f;
-}
-
-/* Round a block by 16 random bits each, keep it, and put back what is kept. Numbers without a sign
- * stay above zero, or the step would divide by eps alone. */
-INLINE void FOR(round_block)(float *x, int size, const uint32_t *random, float scale, int has_sign,
-                             int finite, uint8_t *kept)
-{
-    const float top = has_sign ? 127.0f : 254.0f;
-    const FOR(float8_t) zero = {0}, inverse = zero + 1.0f / scale, unit = zero + 0x1p-16f;
-    for (int i = 0; i < size; i += 32) {
-        FOR(float8_t) q[4];
-        for (int k = 0; k < 4; k++) {
-            FOR(float8_t) exact = FOR(take)(x + i + 8 * k), part = exact * inverse;
-            FOR(float8_t) least = zero - top;
-            FOR(bits8_t) bits;
-            memcpy(&bits, random + i + 8 * k, sizeof bits);
-            bits = has_sign ? bits & 0xffffu : bits >> 16;
-            FOR(float8_t) chance = __builtin_convertvector((FOR(int8_lanes_t))bits, FOR(float8_t));
-            if (!has_sign)
-                least = (FOR(float8_t))((part > zero) & (FOR(int8_lanes_t))(zero + 1.0f));
-            q[k] = FOR(whole_within)(FOR(float_fma)(chance, unit, part), least, top);
-            FOR(float8_t) back = q[k] * scale;
-            if (!finite) {
-                FOR(int8_lanes_t) nan = ((FOR(int8_lanes_t))exact & INFINITE) == INFINITE;
-                FOR(int8_lanes_t) code = (FOR(int8_lanes_t))(zero + (has_sign ? -128.0f : 255.0f));
-                q[k] = (FOR(float8_t))(((FOR(int8_lanes_t))q[k] & ~nan) | (code & nan));
-                back = (FOR(float8_t))((FOR(int8_lanes_t))back | nan); /* all bits: a NaN */
-            }
-            FOR(put)(x + i + 8 * k, back);
-        }
-        FOR(to_bytes)(q, has_sign, kept + i);
-    }
-}
-
-INLINE void FOR(encode)(float *x, const uint32_t *random, int has_sign, int64_t n, char *to,
-                        float *scale)
-{
-    uint8_t kept[STATE_BLOCK];
-    const int size = FOR(padded_size)(n);
-    int finite;
-    *scale = FOR(scale_of)(x, size, has_sign ? 127.0f : 254.0f, &finite);
-    if (finite)
-        FOR(round_block)(x, size, random, *scale, has_sign, 1, kept);
-    else
-        FOR(round_block)(x, size, random, *scale, has_sign, 0, kept);
-    memcpy(to, kept, (size_t)n);
-}
-
-/* ---- one block, decoded: m, v and the root of s ---- */
+typedef struct {
+    uint8_t *m, *v, *s;
+    float *m_scale, *v_scale, *s_scale;
+    int64_t n; /* elements that there are; the rest is padded */
+} FOR(kept_t);
 
 typedef struct {
     float m[STATE_BLOCK], v[STATE_BLOCK], root[STATE_BLOCK];
-    uint32_t random[STATE_BLOCK];
-} FOR(block_t);
+} FOR(full_t);
 
-static void FOR(open_block)(const row_t *row, int64_t at, int64_t n, FOR(block_t) *b)
+/* Whether any byte of a block is this one. */
+INLINE int FOR(has)(const uint8_t *bytes, uint8_t code)
 {
-    const int64_t block = at / STATE_BLOCK;
-    FOR(decode)(row->m + at, n, row->m_scales[block], 1, b->m);
-    FOR(decode)(row->v + at, n, row->v_scales[block], 1, b->v);
-    FOR(decode)(row->s + at, n, row->s_scales[block], 0, b->root);
-}
-
-INLINE void FOR(hash_block)(uint32_t first, uint32_t size, FOR(block_t) *b)
-{
-    for (uint32_t i = 0; i < size; i++) b->random[i] = mix(first + i);
-}
-
-INLINE void FOR(move_values)(int size, FOR(float8_t) inv1, const FOR(float_constants_t) *c,
-                             int flags, FOR(block_t) *b)
-{
-    const FOR(float_constants_t) own = *c;
-    for (int i = 0; i < size; i += 8) {
-        FOR(float8_t) m_hat = FOR(take)(b->m + i) * inv1;
-        FOR(put)(b->v + i, FOR(float_moved)(FOR(take)(b->v + i), m_hat, &own, flags));
+#if WIDE == 64
+    __mmask64 found = 0;
+    for (int i = 0; i < STATE_BLOCK; i += 64)
+        found |= _mm512_cmpeq_epi8_mask(_mm512_loadu_si512(bytes + i), _mm512_set1_epi8((char)code));
+    return found != 0;
+#elif HAS_AVX2
+    __m256i found = _mm256_setzero_si256(), all = _mm256_set1_epi8((char)code);
+    for (int i = 0; i < STATE_BLOCK; i += 32) {
+        __m256i own = _mm256_loadu_si256((const __m256i *)(bytes + i));
+        found = _mm256_or_si256(found, _mm256_cmpeq_epi8(own, all));
     }
+    return _mm256_movemask_epi8(found) != 0;
+#else
+    int found = 0;
+    for (int i = 0; i < STATE_BLOCK; i++) found |= bytes[i] == code;
+    return found;
+#endif
 }
 
-/* Move v, and keep it. */
-static void FOR(move_block)(const row_t *row, int64_t at, int64_t n, uint32_t key,
-                            FOR(float8_t) inv1, const FOR(float_constants_t) *c, FOR(block_t) *b)
+INLINE int FOR(has_nans)(const FOR(kept_t) *kept)
 {
-    const int size = FOR(padded_size)(n);
-    if (c->flags & FAR)
-        FOR(move_values)(size, inv1, c, FAR, b);
-    else
-        FOR(move_values)(size, inv1, c, 0, b);
-    FOR(hash_block)(key + (uint32_t)at, (uint32_t)size, b);
-    FOR(encode)(b->v, b->random, 1, n, row->v + at, &row->v_scales[at / STATE_BLOCK]);
+    return FOR(has)(kept->m, 128) | FOR(has)(kept->v, 128) | FOR(has)(kept->s, 255);
 }
 
-/* m and s from g, and theta after what was pending. */
-INLINE void FOR(average_block)(int size, float *theta, const float *g,
-                               const FOR(float_constants_t) *c, int flags, FOR(block_t) *b)
+/* How a block is rounded: by the inverse of a 2^16th of its scale. */
+typedef struct {
+    float scale, inverse;
+    int tame; /* nothing but finite numbers, well inside the range */
+} FOR(scale_t);
+
+INLINE FOR(scale_t) FOR(scale_by)(int32_t largest, const float *x, int has_sign)
 {
-    const FOR(float_constants_t) own = *c;
-    for (int i = 0; i < size; i += 8) {
-        FOR(float8_t) x = FOR(take)(g + i), m = FOR(take)(b->m + i), v = FOR(take)(b->v + i);
-        FOR(float8_t) root = FOR(take)(b->root + i), s = root * root, theta_ = {0};
-        if (flags & (COUPLED | LATE)) theta_ = FOR(take)(theta + i);
-        if (flags & LATE) {
-            theta_ = FOR(float_settled)(theta_, v, &own, flags);
-            FOR(put)(theta + i, theta_);
+    const int tame = largest < 0x7f000000; /* 2^127 */
+    if (largest >= INFINITE) largest = largest_finite(x, STATE_BLOCK);
+    float scale = scale_for(bits_to_float((uint32_t)largest), has_sign ? 127.0f : 254.0f);
+    return (FOR(scale_t)){scale, 0x1p16f / scale, tame};
+}
+
+/* Sixteen numbers rounded, as bytes. What the scale allows needs no limit but for roots, whose
+ * product with the inverse may be rounded up to more than the largest. */
+INLINE void FOR(round_group)(const float *x, const FOR(bits_t) words[PARTS], int draw, int has_sign,
+                             float inverse, uint8_t *to)
+{
+    FOR(wide_vector_t) part[PARTS];
+    FOR(ints_t) q[PARTS];
+    FOR(take)(x, part);
+    for (int k = 0; k < PARTS; k++) {
+        part[k] *= inverse;
+        if (!has_sign) part[k] = FOR(at_most)(part[k], 254.0f * 0x1p16f);
+        q[k] = FOR(rounded)(part[k]) + (FOR(ints_t))FOR(drawn)(words[k], draw);
+        q[k] >>= 16;
+    }
+    FOR(to_bytes)(q, to);
+}
+
+/* v after its move, not yet rounded. Returns the largest magnitude. */
+INLINE int32_t FOR(move_values)(const FOR(kept_t) *kept, FOR(wide_vector_t) inv1,
+                                const FOR(wide_constants_t) *c, int flags, int nans,
+                                FOR(full_t) *b)
+{
+    const FOR(wide_constants_t) own = *c;
+    const float m_scale = *kept->m_scale, v_scale = *kept->v_scale;
+    FOR(ints_t) largest[PARTS] = {{0}};
+    for (int i = 0; i < STATE_BLOCK; i += 16) {
+        FOR(wide_vector_t) m[PARTS], v[PARTS];
+        FOR(from_bytes)(kept->m + i, m_scale, 1, nans, m);
+        FOR(from_bytes)(kept->v + i, v_scale, 1, nans, v);
+        for (int k = 0; k < PARTS; k++) {
+            m[k] *= inv1;
+            v[k] = FOR(wide_moved)(v[k], m[k], &own, flags);
+            largest[k] = FOR(larger)(largest[k], v[k]);
         }
-        FOR(float_average)(x, theta_, &m, v, &s, &own, flags);
         FOR(put)(b->m + i, m);
-        FOR(put)(b->root + i, FOR(float_root)(s));
+        FOR(put)(b->v + i, v);
     }
+    return FOR(largest_of)(largest);
 }
 
-/* The dots, and for the late step theta after the adaptive step. */
-INLINE void FOR(finish_block)(int size, float *theta, const FOR(float_constants_t) *c, int flags,
-                              const FOR(block_t) *b, FOR(float8_t) sums[4])
+/* Move v, and keep it; m_hat is left in full. Returns whether there are NaNs now. */
+INLINE int FOR(move_block)(const FOR(kept_t) *kept, uint32_t first, FOR(wide_vector_t) inv1,
+                           const FOR(wide_constants_t) *c, int nans, FOR(full_t) *b)
 {
-    const FOR(float_constants_t) own = *c;
-    FOR(float8_t) lanes[4];
-    memcpy(lanes, sums, sizeof lanes);
-    for (int i = 0; i < size; i += 8) {
-        FOR(float8_t) m_hat = FOR(take)(b->m + i) * own.inv1;
-        FOR(float_dot)(m_hat, FOR(take)(b->v + i), lanes);
-        if (flags & LATE)
-            FOR(put)(theta + i, FOR(float_late)(FOR(take)(theta + i), m_hat,
-                                                FOR(take)(b->root + i), &own, flags));
-    }
-    memcpy(sums, lanes, sizeof lanes);
-}
-
-static void FOR(first_block)(const row_t *row, int64_t at, int64_t n, float *theta, const float *g,
-                             uint32_t key, uint32_t key_before, const FOR(float_constants_t) *c,
-                             FOR(block_t) *b, FOR(float8_t) sums[4])
-{
-    const int64_t block = at / STATE_BLOCK;
-    const int size = FOR(padded_size)(n);
-    FOR(open_block)(row, at, n, b);
-    if (c->flags & LATE) FOR(move_block)(row, at, n, key_before, c->inv1_before, c, b);
-    if (c->flags == 0)
-        FOR(average_block)(size, theta, g, c, 0, b);
+    const FOR(bits_t) places[PARTS] = IN_ORDER;
+    int32_t largest;
+    if (!nans && !(c->flags & FAR))
+        largest = FOR(move_values)(kept, inv1, c, 0, 0, b);
     else
-        FOR(average_block)(size, theta, g, c, c->flags, b);
-    memset(b->root + n, 0, (size_t)(size - n) * sizeof *b->root); /* not to count below */
-    FOR(hash_block)(key + (uint32_t)at, (uint32_t)size, b);
-    FOR(encode)(b->m, b->random, 1, n, row->m + at, &row->m_scales[block]);
-    FOR(encode)(b->root, b->random, 0, n, row->s + at, &row->s_scales[block]);
-    if (c->flags == 0)
-        FOR(finish_block)(size, theta, c, 0, b, sums);
+        largest = FOR(move_values)(kept, inv1, c, c->flags, nans, b);
+    const FOR(scale_t) by = FOR(scale_by)(largest, b->v, 1);
+    if (by.tame)
+        for (int i = 0; i < STATE_BLOCK; i += SHARING) {
+            FOR(bits_t) words[PARTS];
+            FOR(hash_group)(first + (uint32_t)(i / 4), places, words);
+            for (int k = 0; k < 4; k++)
+                FOR(round_group)(b->v + i + 16 * k, words, k, 1, by.inverse, kept->v + i + 16 * k);
+        }
     else
-        FOR(finish_block)(size, theta, c, c->flags, b, sums);
+        round_wild(b->v, first, 0, 1, by.inverse, kept->v);
+    *kept->v_scale = by.scale;
+    return nans | (largest >= INFINITE);
 }
 
-static void FOR(second_block)(const row_t *row, int64_t at, int64_t n, float *theta, uint32_t key,
-                              const FOR(float_constants_t) *c)
+/* m and s from g, not yet rounded, and theta after what was pending; the largest of both. */
+INLINE void FOR(average_block)(const FOR(kept_t) *kept, float *theta, const float *g,
+                               const FOR(wide_constants_t) *c, int flags, int nans,
+                               FOR(full_t) *b, int32_t largest[2])
 {
-    const FOR(float_constants_t) own = *c;
-    const int size = FOR(padded_size)(n);
-    FOR(block_t) b;
-    FOR(open_block)(row, at, n, &b);
-    FOR(move_block)(row, at, n, key, own.inv1, &own, &b);
-    for (int i = 0; i < size; i += 8) {
-        FOR(float8_t) m_hat = FOR(take)(b.m + i) * own.inv1, v = FOR(take)(b.v + i);
-        FOR(put)(theta + i, FOR(float_exact)(FOR(take)(theta + i), m_hat, v,
-                                             FOR(take)(b.root + i), &own, own.flags));
+    const FOR(wide_constants_t) own = *c;
+    const float m_scale = *kept->m_scale, v_scale = *kept->v_scale, s_scale = *kept->s_scale;
+    FOR(ints_t) most_m[PARTS] = {{0}}, most_s[PARTS] = {{0}};
+    for (int i = 0; i < STATE_BLOCK; i += 16) {
+        FOR(wide_vector_t) x[PARTS], m[PARTS], v[PARTS], s[PARTS], theta_[PARTS] = {{0}};
+        FOR(take)(g + i, x);
+        FOR(from_bytes)(kept->m + i, m_scale, 1, nans, m);
+        FOR(from_bytes)(kept->v + i, v_scale, 1, nans, v);
+        FOR(from_bytes)(kept->s + i, s_scale, 0, nans, s);
+        if (flags & (COUPLED | LATE)) FOR(take)(theta + i, theta_);
+        for (int k = 0; k < PARTS; k++) {
+            s[k] *= s[k];
+            if (flags & LATE) theta_[k] = FOR(wide_settled)(theta_[k], v[k], &own, flags);
+            FOR(wide_average)(x[k], theta_[k], &m[k], v[k], &s[k], &own, flags);
+            s[k] = FOR(wide_root)(s[k]);
+            most_m[k] = FOR(larger)(most_m[k], m[k]);
+            most_s[k] = FOR(larger)(most_s[k], s[k]);
+        }
+        if (flags & LATE) FOR(put)(theta + i, theta_);
+        FOR(put)(b->m + i, m);
+        FOR(put)(b->v + i, v);
+        FOR(put)(b->root + i, s);
     }
+    largest[0] = FOR(largest_of)(most_m);
+    largest[1] = FOR(largest_of)(most_s);
+}
+
+/* Keep m and s. Roots above zero stay above zero, or the step would divide by eps alone. */
+INLINE void FOR(keep_averages)(const FOR(kept_t) *kept, uint32_t first, const int32_t largest[2],
+                               const FOR(full_t) *b)
+{
+    const FOR(bits_t) places[PARTS] = IN_ORDER;
+    uint8_t *m = kept->m, *s = kept->s;
+    const FOR(scale_t) m_by = FOR(scale_by)(largest[0], b->m, 1);
+    const FOR(scale_t) s_by = FOR(scale_by)(largest[1], b->root, 0);
+    if (m_by.tame && s_by.tame) {
+        for (int i = 0; i < STATE_BLOCK; i += SHARING) {
+            FOR(bits_t) words[PARTS];
+            FOR(hash_group)(first + (uint32_t)(i / 4), places, words);
+            for (int k = 0; k < 4; k++) {
+                const int j = i + 16 * k;
+                FOR(round_group)(b->m + j, words, k, 1, m_by.inverse, m + j);
+                FOR(round_group)(b->root + j, words, k + 1, 0, s_by.inverse, s + j);
+            }
+        }
+    } else {
+        round_wild(b->m, first, 0, 1, m_by.inverse, kept->m);
+        round_wild(b->root, first, 1, 0, s_by.inverse, kept->s);
+    }
+    if (FOR(has)(s, 0))
+        for (int i = 0; i < STATE_BLOCK; i++) s[i] += (s[i] == 0) & (b->root[i] > 0);
+    *kept->m_scale = m_by.scale;
+    *kept->s_scale = s_by.scale;
+}
+
+/* The dots of what is kept, and for the late step theta after the adaptive step. */
+INLINE void FOR(finish_block)(const FOR(kept_t) *kept, float *theta,
+                              const FOR(wide_constants_t) *c, int flags, int nans,
+                              const FOR(full_t) *b, FOR(wide_vector_t) sums[PARTS][4])
+{
+    const FOR(wide_constants_t) own = *c;
+    const float m_scale = *kept->m_scale, s_scale = *kept->s_scale;
+    FOR(wide_vector_t) here[PARTS][4];
+    memcpy(here, sums, sizeof here);
+    for (int i = 0; i < STATE_BLOCK; i += 16) {
+        FOR(wide_vector_t) m[PARTS], v[PARTS], root[PARTS], theta_[PARTS];
+        FOR(from_bytes)(kept->m + i, m_scale, 1, nans, m);
+        FOR(take)(b->v + i, v);
+        if (flags & LATE) FOR(from_bytes)(kept->s + i, s_scale, 0, nans, root);
+        if (flags & LATE) FOR(take)(theta + i, theta_);
+        for (int k = 0; k < PARTS; k++) {
+            FOR(kept_dot)(m[k], v[k], own.inv1, here[k]);
+            if (flags & LATE)
+                theta_[k] = FOR(wide_late)(theta_[k], m[k] * own.inv1, root[k], &own, flags);
+        }
+        if (flags & LATE) FOR(put)(theta + i, theta_);
+    }
+    memcpy(sums, here, sizeof here);
+}
+
+static void FOR(first_block)(const FOR(kept_t) *kept, float *theta, const float *g,
+                             const uint32_t keys[2], const FOR(wide_constants_t) *c,
+                             FOR(wide_vector_t) sums[PARTS][4])
+{
+    FOR(full_t) b;
+    int32_t largest[2];
+    int nans = FOR(has_nans)(kept);
+    if (c->flags & LATE) nans = FOR(move_block)(kept, keys[0], c->inv1_before, c, nans, &b);
+    if (!nans && c->flags == 0)
+        FOR(average_block)(kept, theta, g, c, 0, 0, &b, largest);
+    else
+        FOR(average_block)(kept, theta, g, c, c->flags, nans, &b, largest);
+    for (int64_t i = kept->n; i < STATE_BLOCK; i++) b.root[i] = 0; /* not to be kept above zero */
+    FOR(keep_averages)(kept, keys[1], largest, &b);
+    nans |= largest[0] >= INFINITE || largest[1] >= INFINITE;
+    if (!nans && c->flags == 0)
+        FOR(finish_block)(kept, theta, c, 0, 0, &b, sums);
+    else
+        FOR(finish_block)(kept, theta, c, c->flags, nans, &b, sums);
+}
+
+INLINE void FOR(second_values)(const FOR(kept_t) *kept, float *theta,
+                               const FOR(wide_constants_t) *c, int flags, int nans,
+                               const FOR(full_t) *b)
+{
+    const FOR(wide_constants_t) own = *c;
+    const float v_scale = *kept->v_scale, s_scale = *kept->s_scale;
+    for (int i = 0; i < STATE_BLOCK; i += 16) {
+        FOR(wide_vector_t) m_hat[PARTS], v[PARTS], root[PARTS], theta_[PARTS];
+        FOR(take)(b->m + i, m_hat);
+        FOR(from_bytes)(kept->v + i, v_scale, 1, nans, v);
+        FOR(from_bytes)(kept->s + i, s_scale, 0, nans, root);
+        FOR(take)(theta + i, theta_);
+        for (int k = 0; k < PARTS; k++)
+            theta_[k] = FOR(wide_exact)(theta_[k], m_hat[k], v[k], root[k], &own, flags);
+        FOR(put)(theta + i, theta_);
+    }
+}
+
+static void FOR(second_block)(const FOR(kept_t) *kept, float *theta, uint32_t key,
+                              const FOR(wide_constants_t) *c)
+{
+    FOR(full_t) b;
+    int nans = FOR(has_nans)(kept);
+    nans = FOR(move_block)(kept, key, c->inv1, c, nans, &b);
+    if (!nans && !(c->flags & (STILL | BOUNDED | FAR)))
+        FOR(second_values)(kept, theta, c, 0, 0, &b);
+    else
+        FOR(second_values)(kept, theta, c, c->flags, nans, &b);
 }
 
 /* ---- the passes ---- */
 
-static void FOR(i8_first)(const row_t *row, const group_t *o, int64_t at, int64_t n, float *theta,
-                          const float *g, const FOR(float_constants_t) *c, double dots[4])
+/* A block where it lies, or a copy of a tensor's last one, padded with zeros. */
+INLINE FOR(kept_t) FOR(block_at)(const row_t *row, int64_t at, int64_t n,
+                                 uint8_t copy[3][STATE_BLOCK])
 {
-    const uint32_t key = key_of(row, o, 0, 0), key_before = key_of(row, o, -1, 1);
-    FOR(block_t) blocks[SUB / STATE_BLOCK];
-    FOR(float8_t) sums[4] = {{0}};
-    int64_t i = 0;
-    for (; i + STATE_BLOCK <= n; i += STATE_BLOCK)
-        FOR(first_block)
-        (row, at + i, STATE_BLOCK, theta + i, g + i, key, key_before, c, &blocks[i / STATE_BLOCK],
-         sums);
-    if (i < n) {
+    const int64_t block = at / STATE_BLOCK;
+    uint8_t *bytes[3] = {(uint8_t *)row->m + at, (uint8_t *)row->v + at, (uint8_t *)row->s + at};
+    for (int k = 0; n < STATE_BLOCK && k < 3; k++) {
+        memset(copy[k], 0, STATE_BLOCK);
+        bytes[k] = memcpy(copy[k], bytes[k], (size_t)n);
+    }
+    return (FOR(kept_t)){bytes[0], bytes[1], bytes[2], row->m_scales + block,
+                         row->v_scales + block, row->s_scales + block, n};
+}
+
+static void FOR(i8_first)(const row_t *row, const group_t *o, int64_t at, int64_t n, float *theta,
+                          const float *g, const FOR(wide_constants_t) *c, double dots[4])
+{
+    const uint32_t keys[2] = {key_of(row, o, -1, 1), key_of(row, o, 0, 0)};
+    uint8_t copy[3][STATE_BLOCK];
+    FOR(wide_vector_t) sums[PARTS][4] = {{{0}}};
+    float lanes[4][16];
+    for (int64_t i = 0; i < n; i += STATE_BLOCK) {
+        const int64_t part = n - i < STATE_BLOCK ? n - i : STATE_BLOCK;
+        const FOR(kept_t) kept = FOR(block_at)(row, at + i, part, copy);
+        const uint32_t first[2] = {keys[0] + (uint32_t)((at + i) / 4),
+                                   keys[1] + (uint32_t)((at + i) / 4)};
+        if (part == STATE_BLOCK) {
+            FOR(first_block)(&kept, theta + i, g + i, first, c, sums);
+            continue;
+        }
         float rest[2][STATE_BLOCK] = {{0}};
-        size_t size = (size_t)(n - i) * sizeof(float);
+        const size_t size = (size_t)part * sizeof(float);
         if (c->flags & (COUPLED | LATE)) memcpy(rest[0], theta + i, size);
         memcpy(rest[1], g + i, size);
-        FOR(first_block)
-        (row, at + i, n - i, rest[0], rest[1], key, key_before, c, &blocks[i / STATE_BLOCK], sums);
+        FOR(first_block)(&kept, rest[0], rest[1], first, c, sums);
         if (c->flags & LATE) memcpy(theta + i, rest[0], size);
+        memcpy(row->m + at + i, kept.m, (size_t)part);
+        if (c->flags & LATE) memcpy(row->v + at + i, kept.v, (size_t)part);
+        memcpy(row->s + at + i, kept.s, (size_t)part);
     }
-    if (FOR(float_fold)(sums, n, dots)) return;
-    memset(dots, 0, 4 * sizeof *dots);
-    for (i = 0; i < n; i += STATE_BLOCK) {
-        const FOR(block_t) *b = &blocks[i / STATE_BLOCK];
-        double own[4];
-        FOR(wide_dots)(n - i < STATE_BLOCK ? n - i : STATE_BLOCK, b->m, b->v, row->inv1, own);
-        for (int k = 0; k < 4; k++) dots[k] += own[k];
+    for (int k = 0; k < 4; k++)
+        for (int part = 0; part < PARTS; part++)
+            memcpy(lanes[k] + part * (WIDE / 4), &sums[part][k], WIDE);
+    if (!fold_kept(lanes, n, row->inv1, dots)) {
+        float m[SUB], v[SUB];
+        decode_8_bit(row, at, n, m, v);
+        FOR(double_dots)(n, m, v, row->inv1, dots);
     }
 }
 
 static void FOR(i8_second)(const row_t *row, const group_t *o, int64_t at, int64_t n, float *theta,
-                           const FOR(float_constants_t) *c)
+                           const FOR(wide_constants_t) *c)
 {
     const uint32_t key = key_of(row, o, 0, 1);
-    int64_t i = 0;
-    for (; i + STATE_BLOCK <= n; i += STATE_BLOCK)
-        FOR(second_block)(row, at + i, STATE_BLOCK, theta + i, key, c);
-    if (i < n) {
+    uint8_t copy[3][STATE_BLOCK];
+    for (int64_t i = 0; i < n; i += STATE_BLOCK) {
+        const int64_t part = n - i < STATE_BLOCK ? n - i : STATE_BLOCK;
+        const FOR(kept_t) kept = FOR(block_at)(row, at + i, part, copy);
+        const uint32_t first = key + (uint32_t)((at + i) / 4);
+        if (part == STATE_BLOCK) {
+            FOR(second_block)(&kept, theta + i, first, c);
+            continue;
+        }
         float rest[STATE_BLOCK] = {0};
-        size_t size = (size_t)(n - i) * sizeof *theta;
-        memcpy(rest, theta + i, size);
-        FOR(second_block)(row, at + i, n - i, rest, key, c);
-        memcpy(theta + i, rest, size);
+        memcpy(rest, theta + i, (size_t)part * sizeof *theta);
+        FOR(second_block)(&kept, rest, first, c);
+        memcpy(theta + i, rest, (size_t)part * sizeof *theta);
+        memcpy(row->v + at + i, kept.v, (size_t)part);
     }
 }

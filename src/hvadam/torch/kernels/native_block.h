@@ -1,7 +1,6 @@
 /* One block of one tensor, for one instruction set: FOR(x) names what belongs to it. */
 
-typedef float FOR(float8_t) __attribute__((vector_size(32)));
-typedef double FOR(double4_t) __attribute__((vector_size(32)));
+#include "native_vectors.h"
 
 INLINE lanes_t FOR(widen)(quad_t x)
 {
@@ -12,68 +11,24 @@ INLINE lanes_t FOR(widen)(quad_t x)
 #endif
 }
 
-INLINE FOR(float8_t) FOR(float_root)(FOR(float8_t) x)
-{
-#if HAS_AVX2
-    return (FOR(float8_t))_mm256_sqrt_ps((__m256)x);
-#else
-    for (int lane = 0; lane < 8; lane++) x[lane] = __builtin_sqrtf(x[lane]);
-    return x;
-#endif
-}
-
-INLINE FOR(double4_t) FOR(double_root)(FOR(double4_t) x)
-{
-#if HAS_AVX2
-    return (FOR(double4_t))_mm256_sqrt_pd((__m256d)x);
-#else
-    for (int lane = 0; lane < 4; lane++) x[lane] = __builtin_sqrt(x[lane]);
-    return x;
-#endif
-}
-
-INLINE FOR(float8_t) FOR(float_fma)(FOR(float8_t) a, FOR(float8_t) b, FOR(float8_t) c)
-{
-#if HAS_AVX2
-    return (FOR(float8_t))_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-#else
-    return a * b + c;
-#endif
-}
-
-INLINE FOR(double4_t) FOR(double_fma)(FOR(double4_t) a, FOR(double4_t) b, FOR(double4_t) c)
-{
-#if HAS_AVX2
-    return (FOR(double4_t))_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
-#else
-    return a * b + c;
-#endif
-}
-
-/* The sums of the lanes over n elements. Returns whether they can be trusted:
- * - n elements are enough for roundings to cancel;
- * - what squares lost to the range of float is nothing beside them;
- * - v and m_hat are not parallel. The cosine follows from the foot of the perpendicular on their
- *   line, |v|^2 - <d,v>^2 / |d|^2, of which nothing but roundings would be left. If all of a vector
- *   is like that, so is every part of it, so each can be asked by itself. */
-INLINE int FOR(float_fold)(const FOR(float8_t) sums[4], int64_t n, double dots[4])
+/* The sums of the lanes over n elements. Returns whether they can be trusted. */
+INLINE int FOR(float_fold)(const FOR(float_vector_t) sums[4], int64_t n, double dots[4])
 {
     for (int k = 0; k < 4; k++) {
         dots[k] = 0;
         for (int lane = 0; lane < 8; lane++) dots[k] += sums[k][lane];
     }
-    if (n < SUB || !IN_RANGE(dots[0]) || !IN_RANGE(dots[2]) || !IN_RANGE(dots[3])) return 0;
-    return dots[3] - dots[1] * dots[1] / dots[0] > 1e-2 * fmin(dots[2], dots[3]);
+    return are_trusted(n, dots);
 }
 
-INLINE int FOR(double_fold)(const FOR(double4_t) sums[4], int64_t n, double dots[4])
+INLINE int FOR(double_fold)(const FOR(double_vector_t) sums[4], int64_t n, double dots[4])
 {
     (void)n;
     for (int k = 0; k < 4; k++) dots[k] = sums[k][0] + sums[k][1] + sums[k][2] + sums[k][3];
     return 1;
 }
 
-INLINE void FOR(wide_dot)(quad_t m_hat, quad_t v, lanes_t sums[4])
+INLINE void FOR(double_dot_lanes)(quad_t m_hat, quad_t v, lanes_t sums[4])
 {
     lanes_t a = FOR(widen)(m_hat), b = FOR(widen)(v), d = b - a;
     sums[0] += d * d;
@@ -83,7 +38,7 @@ INLINE void FOR(wide_dot)(quad_t m_hat, quad_t v, lanes_t sums[4])
 }
 
 /* The dots in double, where those in float cannot be trusted. */
-static void FOR(wide_dots)(int64_t n, const float *m, const float *v, double inv1, double dots[4])
+static void FOR(double_dots)(int64_t n, const float *m, const float *v, double inv1, double dots[4])
 {
     lanes_t sums[4] = {{0}};
     quad_t m_, v_;
@@ -91,10 +46,10 @@ static void FOR(wide_dots)(int64_t n, const float *m, const float *v, double inv
     for (; i + LANES <= n; i += LANES) {
         memcpy(&m_, m + i, sizeof m_);
         memcpy(&v_, v + i, sizeof v_);
-        FOR(wide_dot)(m_ * (float)inv1, v_, sums);
+        FOR(double_dot_lanes)(m_ * (float)inv1, v_, sums);
     }
     for (; i < n; i++)
-        FOR(wide_dot)((quad_t){m[i] * (float)inv1, 0, 0, 0}, (quad_t){v[i], 0, 0, 0}, sums);
+        FOR(double_dot_lanes)((quad_t){m[i] * (float)inv1, 0, 0, 0}, (quad_t){v[i], 0, 0, 0}, sums);
     for (int k = 0; k < 4; k++) dots[k] = sums[k][0] + sums[k][1] + sums[k][2] + sums[k][3];
 }
 
@@ -103,6 +58,7 @@ static void FOR(wide_dots)(int64_t n, const float *m, const float *v, double inv
 #define ROOT FOR(float_root)
 #define FMA FOR(float_fma)
 #include "native_core.h"
+#include "native_full.h"
 #undef REAL
 #undef NAME
 #undef ROOT
@@ -112,6 +68,17 @@ static void FOR(wide_dots)(int64_t n, const float *m, const float *v, double inv
 #define NAME(x) FOR(double_##x)
 #define ROOT FOR(double_root)
 #define FMA FOR(double_fma)
+#include "native_core.h"
+#include "native_full.h"
+#undef REAL
+#undef NAME
+#undef ROOT
+#undef FMA
+
+#define REAL float
+#define NAME(x) FOR(wide_##x)
+#define ROOT FOR(wide_root)
+#define FMA FOR(wide_fma)
 #include "native_core.h"
 #undef REAL
 #undef NAME
@@ -130,11 +97,11 @@ static void FOR(first)(const row_t *row, const group_t *o, int late, int64_t sta
         int64_t part = end - i < SUB ? end - i : SUB;
         double own[4];
         if (row->state_type == F64) {
-            const FOR(double_constants_t) wide =
+            const FOR(double_constants_t) exact =
                 FOR(double_constants)(row, o, row->weight, row->along, late);
             FOR(double_first_pass)
             (part, (double *)row->theta + i, (const double *)row->g + i, (double *)row->m + i,
-             (double *)row->v + i, (double *)row->s + i, &wide, own);
+             (double *)row->v + i, (double *)row->s + i, &exact, own);
         } else {
             float theta_buffer[SUB], g_buffer[SUB];
             char *memory = row->theta + i * SIZE[row->theta_type];
@@ -145,11 +112,14 @@ static void FOR(first)(const row_t *row, const group_t *o, int late, int64_t sta
             if (row->state_type == F32) {
                 float *m = (float *)row->m + i, *v = (float *)row->v + i;
                 if (!FOR(float_first_pass)(part, theta, g, m, v, (float *)row->s + i, &c, own))
-                    FOR(wide_dots)(part, m, v, row->inv1, own);
-            } else if (row->state_type == BF16) {
-                FOR(bf16_first)(row, o, i, part, theta, g, &c, own);
+                    FOR(double_dots)(part, m, v, row->inv1, own);
             } else {
-                FOR(i8_first)(row, o, i, part, theta, g, &c, own);
+                const FOR(wide_constants_t) wide =
+                    FOR(wide_constants)(row, o, row->weight, row->along, late);
+                if (row->state_type == BF16)
+                    FOR(bf16_first)(row, o, i, part, theta, g, &wide, own);
+                else
+                    FOR(i8_first)(row, o, i, part, theta, g, &wide, own);
             }
             if (late) store(memory, row->theta_type, part, theta);
         }
@@ -165,23 +135,26 @@ static void FOR(second)(const row_t *row, const group_t *o, int64_t start, int64
     for (int64_t i = start, end = start + n; i < end; i += SUB) {
         int64_t part = end - i < SUB ? end - i : SUB;
         if (row->state_type == F64) {
-            const FOR(double_constants_t) wide = FOR(double_constants)(row, o, weight, along, 0);
+            const FOR(double_constants_t) exact = FOR(double_constants)(row, o, weight, along, 0);
             FOR(double_second_pass)
             (part, (double *)row->theta + i, (const double *)row->m + i, (double *)row->v + i,
-             (const double *)row->s + i, &wide);
+             (const double *)row->s + i, &exact);
             continue;
         }
         float buffer[SUB];
         char *memory = row->theta + i * SIZE[row->theta_type];
         float *theta = (float *)load(memory, row->theta_type, part, buffer);
-        if (row->state_type == F32)
+        if (row->state_type == F32) {
             FOR(float_second_pass)
             (part, theta, (const float *)row->m + i, (float *)row->v + i, (const float *)row->s + i,
              &c);
-        else if (row->state_type == BF16)
-            FOR(bf16_second)(row, o, i, part, theta, &c);
-        else
-            FOR(i8_second)(row, o, i, part, theta, &c);
+        } else {
+            const FOR(wide_constants_t) wide = FOR(wide_constants)(row, o, weight, along, 0);
+            if (row->state_type == BF16)
+                FOR(bf16_second)(row, o, i, part, theta, &wide);
+            else
+                FOR(i8_second)(row, o, i, part, theta, &wide);
+        }
         store(memory, row->theta_type, part, theta);
     }
 }
@@ -200,7 +173,7 @@ static double FOR(squares)(const row_t *row, int64_t start, int64_t n)
             continue;
         }
         const float *g = load(row->g + i * SIZE[row->g_type], row->g_type, part, buffer);
-        FOR(float8_t) x, sums[4] = {{0}};
+        FOR(float_vector_t) x, sums[4] = {{0}};
         for (; k + 32 <= part; k += 32)
             for (int j = 0; j < 4; j++) {
                 memcpy(&x, g + k + 8 * j, sizeof x);
@@ -215,3 +188,4 @@ static double FOR(squares)(const row_t *row, int64_t start, int64_t n)
     }
     return total;
 }
+#undef IN_ORDER

@@ -29,7 +29,11 @@ THETA, G, M, V, S, STEP, M_SCALES, V_SCALES, S_SCALES, PENDING, SIZE, SCOPE, IND
     tl.constexpr(i) for i in range(len(triton_table.COLUMNS))
 )
 SCALES = tl.constexpr(M_SCALES.value - M.value)  # from a column of numbers to that of their scales
-SMALLEST_SCALE, CHANCE = tl.constexpr(2.0**-120), tl.constexpr(2.0**-16)
+SMALLEST_SCALE = tl.constexpr(storage.SMALLEST_SCALE)
+LARGEST_SCALE, LARGEST_ROOT_SCALE = (
+    tl.constexpr(storage.LARGEST_SCALES[x]) for x in (127.0, 254.0)
+)
+SHARING, GROUP_SIZE = tl.constexpr(storage.SHARING), tl.constexpr(storage.GROUP)
 FULL, BFLOAT16 = tl.constexpr(triton_table.FULL), tl.constexpr(triton_table.BFLOAT16)
 
 
@@ -135,14 +139,14 @@ def keep(
     REAL: tl.constexpr,
     ALIGNED: tl.constexpr,
 ):
-    """Keep m, v or s, and return what is kept. s takes the high half of the random bits."""
+    """Keep m, v or s, and return what is kept. s takes other random bits than m."""
     if KEPT == FULL:
         write(x, at, COLUMN, start, lane, mask, REAL, ALIGNED)
         kept = x
     else:
         bits = _bits(tl.load(key), start, lane)
         if COLUMN == S:
-            bits = bits >> 16
+            bits = (bits >> 8) & 0xFFFF
         else:
             bits = bits & 0xFFFF
         if KEPT == BFLOAT16:
@@ -174,25 +178,38 @@ def _keep_int8(x, bits, at, COLUMN: tl.constexpr, start, lane, mask, ALIGNED: tl
     finite = tl.abs(magnitude) < float("inf")
     magnitude = tl.where(finite & mask, magnitude, 0.0)
     largest = tl.reduce(tl.abs(magnitude), 1, tl.standard._elementwise_max, keep_dims=True)
-    scale = tl.div_rn(largest, 254.0 if COLUMN == S else 127.0)
+    top = 254.0 if COLUMN == S else 127.0
+    raw = (tl.div_rn(largest, top).to(tl.int32, bitcast=True) + 0xFF) & -0x100
+    short = raw.to(tl.float32, bitcast=True) * top < largest
+    scale = (raw + tl.where(short, 0x100, 0)).to(tl.float32, bitcast=True)
+    scale = tl.minimum(scale, LARGEST_ROOT_SCALE if COLUMN == S else LARGEST_SCALE)
     scale = tl.where(largest > 0, tl.maximum(scale, SMALLEST_SCALE), 1.0)
     scales, used = _scales(at, COLUMN, start)
     tl.store(scales, scale, used)
 
-    part = magnitude * tl.div_rn(tl.full([ROWS, 1], 1, tl.float32), scale)
-    q = tl.floor(part + bits.to(tl.int32).to(tl.float32) * CHANCE)
+    part = magnitude * tl.div_rn(tl.full([ROWS, 1], 65536.0, tl.float32), scale)
+    part = tl.minimum(tl.maximum(part, -65536.0 * top), 65536.0 * top)
+    q = (_to_nearest(part) + bits.to(tl.int32)) >> 16
     if COLUMN == S:
-        q = tl.minimum(q, 254.0)
-        q = tl.where((part > 0) & (q < 1), 1.0, q)
-        stored = tl.where(finite, q, 255.0).to(tl.int32).to(tl.uint8)
+        q = tl.where((magnitude > 0) & (q < 1), 1, q)
+        stored = tl.where(finite, q, 255).to(tl.uint8)
         tl.store(_pointer(at, COLUMN, start, lane, tl.uint8, ALIGNED), stored, mask)
-        kept = (q * scale) * (q * scale)
+        root = q.to(tl.float32) * scale
+        kept = root * root
     else:
-        q = tl.minimum(tl.maximum(q, -127.0), 127.0)
-        stored = tl.where(finite, q, -128.0).to(tl.int32).to(tl.int8)
+        stored = tl.where(finite, q, -128).to(tl.int8)
         tl.store(_pointer(at, COLUMN, start, lane, tl.int8, ALIGNED), stored, mask)
-        kept = q * scale
+        kept = q.to(tl.float32) * scale
     return tl.where(finite, kept, float("nan"))
+
+
+@triton.jit
+def _to_nearest(x):
+    """Return floats below 2^24 as whole numbers, halves to even."""
+    whole = tl.floor(x)
+    rest = x - whole  # exact
+    low = whole.to(tl.int32)
+    return low + tl.where((rest > 0.5) | ((rest == 0.5) & ((low & 1) == 1)), 1, 0)
 
 
 @triton.jit
@@ -218,7 +235,10 @@ def _pointer(at, COLUMN: tl.constexpr, start, lane, TYPE: tl.constexpr, ALIGNED:
 @triton.jit
 def _bits(key, start, lane):
     """Return 32 random bits for each element of a tile."""
-    return mixed(key.to(tl.int64) + start + lane).to(tl.uint32)
+    element = start + lane
+    word = mixed(key.to(tl.int64) + element // SHARING * GROUP_SIZE + element % GROUP_SIZE)
+    turn = element // GROUP_SIZE % 4 * 8
+    return ((word >> turn) | ((word << (32 - turn)) & 0xFFFFFFFF)).to(tl.uint32)
 
 
 @triton.jit
