@@ -56,6 +56,7 @@ def test_demo_draws_trains_and_writes_a_report(
         (["speed", "--threads", "0"], ["--threads", "0"]),
         (["speed", "fast"], ["fast"]),
         (["speed", "--jax", "--growth"], ["one of --jax, --growth"]),
+        (["evaluation-times", "--parts", "noise"], ["--parts", "'noise'", "smooth, minibatch"]),
         (["step-rule", "--stages", "4"], ["--stages", "'4'", "step_rule_1"]),
         (["info", "more"], ["more"]),
     ],
