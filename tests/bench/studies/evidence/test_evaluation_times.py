@@ -10,6 +10,8 @@ from made_evaluation_times import made_evaluation_times, made_time
 
 from hvadam_bench.studies.evidence.evaluation_times import EvaluationTimes
 
+COMMITTED = Path(__file__).parents[4] / "results" / "evaluation-times.json"
+
 
 def test_ratios_are_those_of_pairs_and_the_reference_has_all_its_groups() -> None:
     one = made_time(3e-3)
@@ -27,3 +29,11 @@ def test_the_result_comes_back_from_its_form_and_others_can_read_it(tmp_path: Pa
     assert EvaluationTimes.load(tmp_path / "times.json") == found
     plain = json.loads((tmp_path / "times.json").read_text())
     assert plain["tasks"]["heat_pinn"]["contenders"]["hvadam"]["ratio"]["median"] == 1.5
+
+
+def test_the_committed_times_are_of_every_smooth_task_and_of_a_quiet_machine() -> None:
+    found = EvaluationTimes.load(COMMITTED)
+    assert sum(task.part == "smooth" for task in found.tasks.values()) == 8
+    assert all("hvadam" in task.contenders for task in found.tasks.values())
+    assert found.alone
+    assert found.threads == 1
