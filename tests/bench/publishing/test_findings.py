@@ -120,7 +120,7 @@ def test_every_number_of_a_table_is_that_of_the_evidence(good: Evidence) -> None
 def test_what_an_evaluation_takes_is_told_where_it_was_measured(
     tmp_path: Path, good: Evidence
 ) -> None:
-    assert "ms per evaluation" not in page.render_details(good)
+    assert "ms each" not in page.render_details(good)
     assert "an evaluation takes" not in flat(page.render_findings(good))
     made_evaluation_times().save(tmp_path / "evaluation-times.json")
     costs = compute(tmp_path, tmp_path, {}).costs
@@ -132,15 +132,15 @@ def test_what_an_evaluation_takes_is_told_where_it_was_measured(
         "3 rounds in turns, 1 thread (Abacus, 2 cores)."
     ) in flat(page.render_findings(timed))
     measured, other = tables.everyone(good.smooth.tasks[0], costs), good.minibatch.tasks[1]
-    at = measured.heads.index("ms per evaluation")
+    at = measured.heads.index("ms each (× Adam's)")
     shown = {row[0].text: row[at].text for row in measured.cells}
     assert shown["HVAdam"] == "3.00 (×1.50)"
     assert shown["Adam"] == "2.00 (×1.00)"
     assert shown["SGD"] == "–"  # which was not there
     # A task that was not timed has no column of dashes.
-    assert "ms per evaluation" not in tables.everyone(other, costs).heads
+    assert not any("ms each" in head for head in tables.everyone(other, costs).heads)
     texts = published(timed, tmp_path)
-    assert "ms per evaluation" in texts["evidence.html"]
+    assert "ms each" in texts["evidence.html"]
     assert Evidence.load(tmp_path / "results" / "evidence.json") == timed
 
 

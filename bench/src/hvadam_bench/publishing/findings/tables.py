@@ -161,7 +161,7 @@ def everyone(task: TaskEvidence, costs: Costs | None = None) -> Table:
         "arrive",
         "gradient evaluations to the target",
         "in all",
-        *(["ms per evaluation"] if taken else []),
+        *([f"ms each (× {named(task.reference)}'s)"] if taken else []),
         "lr",
         "decay",
         *(name.replace("_", " ") for name in others),
