@@ -1,6 +1,9 @@
 """What `hvadam info` finds and how it says it."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,6 +69,63 @@ def test_where_native_works_auto_takes_it() -> None:
     assert found["instruction_set"] in native.INSTRUCTION_SETS
     assert found["auto_on_cpu"] == {"small tensors": ["native"], "large tensors": ["native"]}
     assert shown().endswith('kernel="auto" on a CPU takes native')
+
+
+def asked(wanted: str, *command: str) -> subprocess.CompletedProcess[str]:
+    """What a process says in which the variable is set."""
+    return subprocess.run(
+        [sys.executable, *command],
+        env={**os.environ, native.ISA: wanted},
+        capture_output=True,
+        text=True,
+    )
+
+
+@needs_native
+@pytest.mark.slow
+@pytest.mark.parametrize("wanted", native.INSTRUCTION_SETS)
+def test_a_variable_chooses_the_instruction_set_or_is_refused(wanted: str) -> None:
+    best = native.instruction_set()
+    done = asked(wanted, "-m", "hvadam", "info", "--json")
+    sets = native.INSTRUCTION_SETS
+    if sets.index(wanted) <= sets.index(best):
+        found = json.loads(done.stdout)
+        assert found["instruction_set"] == wanted
+        assert found["instruction_set_chosen_by"] == "HVADAM_ISA"
+    else:
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == (
+            "hvadam: HVADAM_ISA must name instructions that this CPU has, of which the best are "
+            f"{best}, got {wanted!r}. Name those or less, or unset it.\n"
+        )
+
+
+@needs_native
+def test_a_choice_by_the_variable_is_told() -> None:
+    done = asked("baseline", "-m", "hvadam", "info")
+    assert "baseline in the native kernel (chosen by HVADAM_ISA)," in " ".join(done.stdout.split())
+    assert "chosen by" not in shown()
+
+
+RULE = "HVADAM_ISA must be one of baseline, avx2, avx512, got 'AVX2'. Unset it to use the best "
+
+
+@needs_native
+def test_an_unknown_instruction_set_is_refused_in_one_line() -> None:
+    done = asked("AVX2", "-m", "hvadam", "check")
+    assert (done.returncode, done.stdout) == (2, "")
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f"hvadam: {RULE}")
+
+
+@needs_native
+@pytest.mark.slow
+def test_no_step_is_taken_with_other_instructions_than_asked_for() -> None:
+    step = (
+        "import torch, hvadam; p = torch.nn.Parameter(torch.zeros(3)); p.grad = torch.ones(3); "
+        "hvadam.HVAdam([p]).step()"
+    )
+    assert f"ValueError: HVAdam: {RULE}" in asked("AVX2", "-c", step).stderr
 
 
 @pytest.mark.parametrize("name", ["loop", "foreach"])

@@ -45,6 +45,9 @@ def main(args: Sequence[str] | None = None) -> int:
     if chosen.command is None:
         parser.print_help()
         return 0
+    if refused := info.refused_instructions():
+        print(f"hvadam: {refused}", file=sys.stderr)
+        return 2
     return OWN[chosen.command](chosen)
 
 

@@ -27,9 +27,23 @@ def collect() -> dict[str, Any]:
         found |= {
             "kernels": survey.reasons(),
             "instruction_set": survey.instruction_set(),
+            "instruction_set_chosen_by": survey.instruction_set_chosen_by(),
             "auto_on_cpu": survey.automatic_kernels(),
         }
     return found
+
+
+def refused_instructions() -> str | None:
+    """Return why the instruction set that is asked for cannot be used, None if nothing is wrong."""
+    if find_spec("torch") is None:
+        return None
+    from hvadam.torch import survey
+
+    try:
+        survey.instruction_set()
+    except ValueError as error:
+        return str(error).removeprefix("HVAdam: ")
+    return None
 
 
 def versions() -> dict[str, str | None]:
@@ -94,9 +108,11 @@ def as_text() -> str:
     }
     if "kernels" not in found:
         return "\n".join([*_listed(rows), "", NO_TORCH])
+    chosen_by = found["instruction_set_chosen_by"]
     rows |= {
         "threads": f"{about['torch_threads']} in torch",
-        "instructions": f"{found['instruction_set'] or '-'} in the native kernel, "
+        "instructions": f"{found['instruction_set'] or '-'} in the native kernel"
+        f"{f' (chosen by {chosen_by})' if chosen_by else ''}, "
         f"{about['torch_instruction_set']} in torch",
     }
     kernels = {"kernel": "works here"} | {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -23,6 +24,11 @@ def reasons() -> dict[str, str | None]:
 def instruction_set() -> str | None:
     """Return the native kernel's instruction set, None where it is not available."""
     return kernels.instruction_set() if kernels.KERNELS["native"].available() is None else None
+
+
+def instruction_set_chosen_by() -> str | None:
+    """Return the variable that chose the native kernel's instruction set, None if none did."""
+    return kernels.ISA if instruction_set() and os.environ.get(kernels.ISA) else None
 
 
 def automatic_kernels() -> dict[str, list[str]]:

@@ -7,6 +7,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made_records import made_record
@@ -54,8 +55,12 @@ def test_demo_draws_trains_and_writes_a_report(
         (["speed", "--shapes", "lstm,tiny"], ["--shapes", "'tiny'", *SHAPES]),
         (["speed", "--shapes", ""], ["--shapes", "''", *SHAPES]),
         (["speed", "--threads", "0"], ["--threads", "0"]),
+        (["speed", "--threads", "1,two"], ["--threads", "two"]),
+        (["speed", "--threads", "1,4096"], ["--threads", "at most", "4096"]),
+        (["speed", "--threads", "1,2", "--jax"], ["--threads", "without --jax", "1,2"]),
         (["speed", "fast"], ["fast"]),
         (["speed", "--jax", "--growth"], ["one of --jax, --growth"]),
+        (["evaluation-times", "--parts", "noise"], ["--parts", "'noise'", "smooth, minibatch"]),
         (["step-rule", "--stages", "4"], ["--stages", "'4'", "step_rule_1"]),
         (["info", "more"], ["more"]),
     ],
@@ -71,7 +76,7 @@ def test_bad_arguments_give_one_line_and_write_nothing(
 @pytest.mark.parametrize(
     ("arguments", "names", "rounds", "options"),
     [
-        ([], list(SHAPES), 7, {"threads": 1, "growing": None}),
+        ([], ["single", "resnet50", "lstm", "small"], 7, {"threads": 1, "growing": None}),
         (
             ["--shapes", "small, lstm,small", "--threads", "2", "--quick", "--growth"],
             ["small", "lstm"],
@@ -101,6 +106,25 @@ def test_speed_hands_on_its_options(
     assert main(["speed", *arguments]) == 0
     assert calls == [(names, rounds, Path("speed-results"), options)]
     assert (tmp_path / "speed-results").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [([], ["single", "resnet50", "lstm", "huge"]), (["--shapes", "lstm"], ["lstm"])],
+)
+def test_speed_with_several_numbers_of_threads_hands_on_its_options(
+    arguments: list[str], names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("hvadam.info.usable_cores", lambda: 4)
+    calls: list[tuple[object, ...]] = []
+
+    def note(shapes: list[Shape], counts: list[int], plan: Plan, out: Path, console: Any) -> None:
+        calls.append(([shape.name for shape in shapes], counts, plan.rounds, out))
+
+    monkeypatch.setattr(wiring, "time_threads", note)
+    assert main(["speed", "--threads", "4, 1,2,1", *arguments]) == 0
+    assert calls == [(names, [1, 2, 4], 7, Path("speed-results"))]
 
 
 def test_speed_in_jax_hands_on_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

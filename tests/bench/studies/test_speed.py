@@ -80,6 +80,8 @@ def test_lstm_is_that_of_torch() -> None:
 def test_the_other_shapes() -> None:
     assert SHAPES["single"].sizes == ((25_000_000,),)
     assert SHAPES["small"].sizes == ((64,),) * 2000
+    assert SHAPES["huge"].parameters == pytest.approx(89.5e6, rel=1e-3)
+    assert 12 * SHAPES["huge"].parameters == pytest.approx(2**30, rel=1e-6)
     assert [shape.parameters for shape in BY_PARAMETERS][::4] == [10**6, 10**8]
     assert {shape.parameters for shape in BY_TENSORS} == {4_000_000}
     assert [len(shape.sizes) for shape in BY_TENSORS] == [1, 10, 100, 1000, 10_000]

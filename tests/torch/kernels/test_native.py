@@ -95,6 +95,28 @@ def select() -> Iterator[Callable[[int], int]]:
     library.hvadam_select(len(native.INSTRUCTION_SETS))
 
 
+@pytest.mark.parametrize("best", range(len(native.INSTRUCTION_SETS)), ids=native.INSTRUCTION_SETS)
+def test_what_the_cpu_lacks_is_refused_not_pretended(
+    best: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for wanted, name in enumerate(native.INSTRUCTION_SETS):
+        monkeypatch.setenv(native.ISA, name)
+        asked: list[int] = []
+
+        def select(most: int, asked: list[int] = asked) -> int:
+            asked.append(min(most, best))
+            return asked[-1]
+
+        if wanted > best:
+            with pytest.raises(ValueError, match=f"the best are .*, got '{name}'"):
+                native._select(select)
+        else:
+            assert native._select(select) == name
+            assert asked[-1] == wanted  # the last word that the library heard
+    monkeypatch.setenv(native.ISA, "")
+    assert native._select(lambda most: min(most, best)) == native.INSTRUCTION_SETS[best]
+
+
 def after_training(dtype: torch.dtype, **options: Any) -> list[Tensor]:
     """Parameters and state after a few steps on some 200 thousand elements."""
     shapes = [(100_003,), (200, 301), (3, 16_384), (5, 7), ()]

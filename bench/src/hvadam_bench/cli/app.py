@@ -18,6 +18,7 @@ COMMANDS = {
     "scaling": studies.scaling,
     "throughput": studies.throughput,
     "baselines": studies.baselines,
+    "evaluation-times": studies.evaluation_times,
     "tasks": runs.list_tasks,
     "contenders": runs.list_contenders,
     "run": runs.run_one,

@@ -10,9 +10,9 @@ from rich.console import Console
 from hvadam_bench.cli.arguments import (
     Plugins,
     Project,
-    Threads,
     make_directory,
     parse_count,
+    parse_counts,
     parse_names,
     parse_number,
     refuse_directory,
@@ -45,13 +45,24 @@ def demo(
 
 def speed(
     shapes: Annotated[
-        str,
-        typer.Option(metavar="NAMES", help="single, resnet50, lstm, small; commas between them."),
-    ] = "single,resnet50,lstm,small",
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="single, resnet50, lstm, small, huge; commas between them. If not given, all but "
+            "huge, or with several numbers of threads all but small.",
+        ),
+    ] = None,
     jax: Annotated[
         bool, typer.Option("--jax", help="Time HVAdam for JAX instead, beside Optax's Adam.")
     ] = False,
-    threads: Threads = 1,
+    threads: Annotated[
+        str,
+        typer.Option(
+            metavar="N[,N]",
+            help="Threads that torch may use. With several numbers, commas between them, the "
+            "native kernel beside fused Adam with as many.",
+        ),
+    ] = "1",
     quick: Annotated[
         bool, typer.Option("--quick", help="Few, short measurements: to see that it works.")
     ] = False,
@@ -67,28 +78,46 @@ def speed(
     ] = Path("speed-results"),
 ) -> None:
     """Time a step of HVAdam beside Adam and AdaBelief, print tables, draw charts."""
-    from hvadam_bench.cli.wiring import time_jax_steps, time_steps, time_training
+    from hvadam.info import usable_cores
+    from hvadam_bench.cli.wiring import (
+        time_jax_steps,
+        time_steps,
+        time_threads,
+        time_training,
+    )
     from hvadam_bench.studies.speed.benchmark import within_memory
     from hvadam_bench.studies.speed.contenders import CONTENDERS
     from hvadam_bench.studies.speed.result import Plan
     from hvadam_bench.studies.speed.shapes import BY_PARAMETERS, BY_TENSORS, SHAPES
 
-    chosen = [SHAPES[name] for name in parse_names(shapes, SHAPES, "shape", "'--shapes'")]
+    counts = parse_counts(threads, usable_cores(), "'--threads'")
+    if len(counts) > 1 and (jax or growth or training):
+        raise typer.BadParameter(
+            f"several numbers are for steps alone, without --jax, --growth and --training, got "
+            f"{threads}.",
+            param_hint="'--threads'",
+        )
+    left_out = "small" if len(counts) > 1 else "huge"
+    names = ",".join(name for name in SHAPES if name != left_out) if shapes is None else shapes
+    chosen = [SHAPES[name] for name in parse_names(names, SHAPES, "shape", "'--shapes'")]
     if jax:
         _check_jax(growth or training)
     make_directory(out)
     if training:
-        time_training(out, Console(), threads=threads, quick=quick)
+        time_training(out, Console(), threads=counts[0], quick=quick)
         return
     plan = within_memory(Plan.quick() if quick else Plan())
+    if len(counts) > 1:
+        time_threads(chosen, counts, plan, out, Console())
+        return
     if jax:
         try:
-            time_jax_steps(chosen, plan, out, Console(), threads=threads)
+            time_jax_steps(chosen, plan, out, Console(), threads=counts[0])
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="'--threads'") from error
         return
     growing = (BY_PARAMETERS, BY_TENSORS) if growth else None
-    time_steps(chosen, CONTENDERS, plan, out, Console(), threads=threads, growing=growing)
+    time_steps(chosen, CONTENDERS, plan, out, Console(), threads=counts[0], growing=growing)
 
 
 def _check_jax(others: bool) -> None:
@@ -220,6 +249,34 @@ def throughput(
     except ValueError as error:  # the data is not here
         raise typer.Exit(fail(str(error))) from error
     console.print(throughput_table(found).terminal())
+
+
+def evaluation_times(
+    parts: Annotated[
+        str, typer.Option(metavar="NAMES", help="smooth, minibatch; commas between them.")
+    ] = "smooth,minibatch",
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the numbers go.")] = Path(
+        "results/evaluation-times.json"
+    ),
+) -> None:
+    """Time a gradient evaluation with each contender's step; on a quiet machine, some minutes."""
+    from hvadam_bench.cli.wiring import bar
+    from hvadam_bench.publishing.evaluation_times import evaluation_times_table
+    from hvadam_bench.studies.evidence.describe import REFERENCES
+    from hvadam_bench.studies.evidence.parts import planned
+    from hvadam_bench.studies.evidence.timing import measure
+
+    chosen = parse_names(parts, REFERENCES, "part", "'--parts'")
+    refuse_directory(out, "evaluation-times.json")
+    studies, console = planned(), Console()
+    try:
+        with bar(console) as on_progress:
+            found = measure({part: studies[part] for part in chosen}, on_progress=on_progress)
+    except ValueError as error:  # the data is not here
+        raise typer.Exit(fail(str(error))) from error
+    found.save(out)
+    console.print(evaluation_times_table(found).terminal())
+    typer.echo(f"wrote {out}")
 
 
 def baselines(

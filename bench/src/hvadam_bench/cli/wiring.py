@@ -149,6 +149,23 @@ def time_jax_steps(
     _tell(jax_page.write(found, out), console)
 
 
+def time_threads(
+    shapes: Sequence[Shape], counts: Sequence[int], plan: Plan, out: Path, console: Console
+) -> None:
+    """Time steps with several numbers of threads; print the tables, write the numbers."""
+    from hvadam_bench.publishing.speed.threads import list_notes, tabulate
+    from hvadam_bench.studies.speed.threads import benchmark
+
+    placed = next((shape for shape in shapes if shape.name == "huge"), None)
+    with bar(console) as on_progress:
+        found = benchmark(shapes, counts, plan, placed=placed, on_progress=on_progress)
+    for measured in found.shapes:
+        console.print(tabulate(found, measured).terminal())
+    _say(list_notes(found), console)
+    found.save(out / "speed-threads.json")
+    _tell([out / "speed-threads.json"], console)
+
+
 def time_training(out: Path, console: Console, *, threads: int, quick: bool) -> None:
     """Time whole training steps; print the table, write the numbers."""
     from hvadam_bench.publishing.speed.training import READING, tabulate

@@ -33,6 +33,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "spanned": formatting.spanned,
     "text": markdown.escape,
     "thousands": "{:,.0f}".format,
+    "times": "{:.2f}".format,
 }
 
 

@@ -100,7 +100,7 @@ def run(
     watcher = watcher or Watcher()
     training: Training | None = None
     test: Mapping[str, float] = {}
-    with _reproducible(threads), checkpoints.isolated(config.seed), _interrupts() as interrupted:
+    with reproducible(threads), checkpoints.isolated(config.seed), _interrupts() as interrupted:
         about = environment.describe()
         # Plain strings, for torch's own is of a class that a checkpoint may not hold.
         made_with = {name: str(v) for name, v in versions().items()} | {"threads": threads}
@@ -191,7 +191,7 @@ def _train(
 
 
 @contextmanager
-def _reproducible(threads: int) -> Iterator[None]:
+def reproducible(threads: int) -> Iterator[None]:
     """Enter a context of deterministic algorithms and so many threads; torch is then as it was."""
     memory: Any = torch.utils.deterministic  # a module whose class is swapped on import
     before = (

@@ -15,10 +15,11 @@ from torch import Tensor
 from hvadam.torch.gradients import refuse_sparse
 from hvadam.torch.kernels import foreach, loop, native, triton
 from hvadam.torch.kernels.batch import Batch, Columns, Options, scaled
-from hvadam.torch.kernels.native import instruction_set
+from hvadam.torch.kernels.native import ISA, instruction_set
 from hvadam.torch.parameters import refuse_changed, refuse_lazy_views
 
 __all__ = [
+    "ISA",
     "KERNELS",
     "NAMES",
     "Batch",

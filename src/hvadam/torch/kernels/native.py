@@ -10,8 +10,9 @@ anew at every step: no pointer outlives the step that read it.
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ from hvadam.torch.kernels.batch import Batch, Columns, Options
 from hvadam.torch.parameters import refuse_lazy_views
 
 INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
+ISA = "HVADAM_ISA"  # the variable that names one of them, read when the library is loaded
 
 # Mirrors of the structs in native.c.
 ROW = np.dtype(
@@ -208,7 +210,7 @@ def _library() -> _Library:
     passes.hvadam_defer.restype = None
     return _Library(
         None,
-        INSTRUCTION_SETS[passes.hvadam_select(len(INSTRUCTION_SETS))],
+        _select(passes.hvadam_select),
         locked.hvadam_describe,
         passes.hvadam_norm,
         passes.hvadam_first,
@@ -220,6 +222,26 @@ def _library() -> _Library:
             ctypes.cast(ctypes.pythonapi.PyList_GetItem, pointer).value,
         ),
     )
+
+
+def _select(select: Callable[[int], int]) -> str:
+    """Select the best instruction set, or the one that the variable names; returns which."""
+    wanted = os.environ.get(ISA, "")
+    best = INSTRUCTION_SETS[select(len(INSTRUCTION_SETS))]
+    if not wanted:
+        return best
+    if wanted not in INSTRUCTION_SETS:
+        raise ValueError(
+            f"HVAdam: {ISA} must be one of {', '.join(INSTRUCTION_SETS)}, got {wanted!r}. Unset it "
+            f"to use the best that this CPU has, {best}."
+        )
+    found = INSTRUCTION_SETS[select(INSTRUCTION_SETS.index(wanted))]
+    if found != wanted:
+        raise ValueError(
+            f"HVAdam: {ISA} must name instructions that this CPU has, of which the best are "
+            f"{best}, got {wanted!r}. Name those or less, or unset it."
+        )
+    return found
 
 
 def _exchange_function(capsule: Any) -> int:

@@ -23,6 +23,7 @@ def render_findings(evidence: Evidence) -> str:
         "findings.md.j2",
         evidence=evidence,
         lines=lines(evidence),
+        costs=say(WORDS, "on_costs", evidence) if evidence.costs else "",
         tables=tables,
         fewest=FEWEST_PAIRS,
         alpha=ALPHA,

@@ -21,10 +21,20 @@ from hvadam_bench.publishing.findings.wording import (
     value,
     verdict,
 )
-from hvadam_bench.publishing.formatting import NOTHING, counted, fixed, number, rate, share
+from hvadam_bench.publishing.formatting import (
+    NOTHING,
+    counted,
+    fixed,
+    number,
+    rate,
+    share,
+    three_digits,
+)
 from hvadam_bench.publishing.markdown import Markdown
 from hvadam_bench.publishing.tables import Cell, Table
 from hvadam_bench.studies.evidence.result import (
+    Cost,
+    Costs,
     Dose,
     Entrant,
     Evidence,
@@ -121,8 +131,9 @@ def unfinished(evidence: Evidence) -> Table:
     return Table(["part", "task", "", "contenders finished", "runs recorded"], rows)
 
 
-def everyone(task: TaskEvidence) -> Table:
-    """Return all contenders of a task."""
+def everyone(task: TaskEvidence, costs: Costs | None = None) -> Table:
+    """Return all contenders of a task, with what an evaluation takes where that was measured."""
+    taken = costs.of.get(task.task, {}) if costs else {}
     others = sorted({name for one in _everyone(task) for name in one.others})
     rows = []
     for name, one in task.contenders.items():
@@ -137,6 +148,7 @@ def everyone(task: TaskEvidence) -> Table:
                 arrived(one),
                 _count(one.to_target),
                 _count(one.evaluations),
+                *([_cost(taken.get(name))] if taken else []),
                 _chosen(one),
                 one.decay,
                 *(number(one.others.get(other)) for other in others),
@@ -149,6 +161,7 @@ def everyone(task: TaskEvidence) -> Table:
         "arrive",
         "gradient evaluations to the target",
         "in all",
+        *([f"ms each (× {named(task.reference)}'s)"] if taken else []),
         "lr",
         "decay",
         *(name.replace("_", " ") for name in others),
@@ -245,6 +258,11 @@ def _plain(x: Number) -> str:
 
 def _count(x: Number) -> str:
     return "never" if x is None else f"{x:,.0f}"
+
+
+def _cost(one: Cost | None) -> str:
+    """Return the milliseconds of an evaluation, and how many times the reference's they are."""
+    return NOTHING if one is None else f"{three_digits(one.milliseconds)} (×{fixed(one.ratio, 2)})"
 
 
 def _rate(lr: Number) -> str:

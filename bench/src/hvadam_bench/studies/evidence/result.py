@@ -259,6 +259,38 @@ class Noise:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """A gradient evaluation with one contender's step on one task.
+
+    Attributes:
+        milliseconds: The median over rounds.
+        ratio, low, high: In that of the task's reference: median and quartiles; 1 for itself.
+    """
+
+    milliseconds: float
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What evaluations took in a pass of their own, contenders in turns with the reference.
+
+    Attributes:
+        machine, threads, rounds: How it was measured.
+        ours: Part -> HVAdam's time in the reference's: least, median and most of the tasks.
+        of: Task -> contender -> what it took.
+    """
+
+    machine: str
+    threads: int
+    rounds: int
+    ours: Mapping[str, tuple[float, float, float]]
+    of: Mapping[str, Mapping[str, Cost]]
+
+
+@dataclass(frozen=True)
 class Claim:
     """A claim of the paper.
 
@@ -284,6 +316,7 @@ class Evidence:
         runs, hours: How many, and their training in all.
         smooth, minibatch: The two suites.
         noise: What lies between them.
+        costs: What evaluations take; None if that was not measured.
         claims: The paper's, judged.
     """
 
@@ -295,6 +328,7 @@ class Evidence:
     smooth: Suite
     minibatch: Suite
     noise: Noise
+    costs: Costs | None
     claims: tuple[Claim, ...]
 
     @property

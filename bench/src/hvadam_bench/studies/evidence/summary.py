@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from hvadam_bench.analysis import effects, profiles, statistics
-from hvadam_bench.contenders import ADAM_FAMILY, rank
+from hvadam_bench.contenders import ADAM_FAMILY, OURS, rank
 from hvadam_bench.running.records import Record
 from hvadam_bench.studies.evidence import claims
 from hvadam_bench.studies.evidence.describe import (
@@ -20,10 +20,13 @@ from hvadam_bench.studies.evidence.describe import (
     rounded,
     unfinished,
 )
+from hvadam_bench.studies.evidence.evaluation_times import EvaluationTimes, TaskTimes
 from hvadam_bench.studies.evidence.noise import describe_noise
 from hvadam_bench.studies.evidence.parts import PartResults, Studies, planned, read, store_of
 from hvadam_bench.studies.evidence.result import (
     Beside,
+    Cost,
+    Costs,
     Counts,
     Evidence,
     Profile,
@@ -64,6 +67,7 @@ def compute(folder: Path, results: Path, studies: Studies | None = None) -> Evid
         smooth=suite("smooth"),
         minibatch=suite("minibatch"),
         noise=describe_noise([one for one in readings if one.part == "noise"]),
+        costs=_costs(results / "evaluation-times.json"),
         claims=claims.judge(results),
     )
 
@@ -162,3 +166,42 @@ def _baselines(path: Path) -> dict[str, Trivial]:
     """Return what `hvadam baselines` wrote, by task; its own reader would load a framework."""
     plain = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"of": {}}
     return {task: Trivial(one["method"], one["test"]) for task, one in plain["of"].items()}
+
+
+def _costs(path: Path) -> Costs | None:
+    """Return what `hvadam evaluation-times` wrote, if it did."""
+    if not path.exists():
+        return None
+    found = EvaluationTimes.load(path)
+    ratios: dict[str, list[float]] = {}
+    for times in found.tasks.values():
+        if OURS in times.contenders:
+            ratios.setdefault(times.part, []).append(times.contenders[OURS].ratio.median)
+    return Costs(
+        machine=_machine(found.environment.get("machine", {})),
+        threads=found.threads,
+        rounds=found.rounds,
+        ours={
+            part: (_kept(min(own)), _kept(statistics.median(own)), _kept(max(own)))
+            for part, own in ratios.items()
+        },
+        of={task: _costs_on(times) for task, times in found.tasks.items()},
+    )
+
+
+def _costs_on(times: TaskTimes) -> dict[str, Cost]:
+    reference = _kept(times.reference_milliseconds.median)
+    return {
+        times.reference: Cost(reference, 1.0, 1.0, 1.0),
+        **{
+            name: Cost(
+                *(_kept(x) for x in (one.milliseconds.median, one.ratio.median)),
+                *(_kept(x) for x in (one.ratio.q1, one.ratio.q3)),
+            )
+            for name, one in times.contenders.items()
+        },
+    }
+
+
+def _kept(x: float) -> float:
+    return rounded(x) or 0.0

@@ -68,6 +68,8 @@ SHAPES = {
         _shape("resnet50", "ResNet-50: 161 tensors, 25.6M", resnet50()),
         _shape("lstm", "LSTM: 11 tensors, 4.65M", lstm()),
         _shape("small", "2,000 tensors of 64", [(64,)] * 2000),
+        # Of HVAdam's float32 state, 12 bytes a parameter.
+        _shape("huge", "one tensor of 89.5M: 1 GiB of state", [(2**30 // 12,)]),
     )
 }
 

@@ -1,0 +1,200 @@
+"""Timing gradient evaluations with their steps, as the comparison's runs take them.
+
+    hvadam evaluation-times
+
+trains every contender of the two suites for a moment, in turns with the suite's reference, by the
+runner's own steps at the settings and first learning rates of the studies: fetching the batch, both
+passes, clipping, the optimizer. The first timed group begins a little into the run, where L-BFGS
+has its full history. Where a contender hands over to L-BFGS, both parts are timed and count by
+their shares of a run.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from time import perf_counter
+
+from hvadam_bench.contenders import get
+from hvadam_bench.running import checkpoints, environment
+from hvadam_bench.running.config import RunConfig
+from hvadam_bench.running.machine import Company
+from hvadam_bench.running.runner import reproducible
+from hvadam_bench.running.training import DivergedError, Training
+from hvadam_bench.studies.evidence.evaluation_times import (
+    EvaluationTime,
+    EvaluationTimes,
+    TaskTimes,
+)
+from hvadam_bench.studies.progress import OnProgress, say_nothing
+from hvadam_bench.sweeping.search import Arm, Study
+
+Clock = Callable[[], float]
+
+ROUNDS = 7
+GROUP_SECONDS = 0.1  # at least, of the evaluations that are timed together
+FEWEST = 3  # evaluations in a group
+WARM_UP = 5  # evaluations
+# Of contenders with line searches: a hundred iterations and more, which fill their history.
+WARM_UP_SEARCHES = 130
+
+
+class Course:
+    """One training that is timed in groups of evaluations, as long as it may take.
+
+    Attributes:
+        evaluations: In a timed group, at the least: a step of L-BFGS has a hundred and more.
+    """
+
+    def __init__(self, config: RunConfig, clock: Clock) -> None:
+        self._clock = clock
+        checkpoints.set_seed(config.seed)
+        self._training = Training(config)
+        steps = self._training.problem.steps
+        warm_up = WARM_UP_SEARCHES if self._training.spec.closure else WARM_UP
+        seconds = self._seconds(min(warm_up, steps // 2))
+        self._start = copy.deepcopy(self._training.state_dict())
+        left = steps - self._training.step - 1
+        wanted = math.ceil(GROUP_SECONDS / seconds) if seconds > 0 else left
+        self.evaluations = max(1, min(max(wanted, FEWEST), left))
+
+    def run(self) -> float:
+        """Return the seconds of an evaluation, the mean over the next group.
+
+        Raises:
+            DivergedError: it left all bounds soon after its start.
+        """
+        if self._training.step + self.evaluations > self._training.problem.steps:
+            self._rewind()
+        try:
+            return self._seconds(self.evaluations)
+        except DivergedError:
+            self._rewind()
+            return self._seconds(self.evaluations)
+
+    def _rewind(self) -> None:
+        """Go back to where the warm-up ended, and take the step that makes what loading dropped."""
+        self._training.load_state_dict(copy.deepcopy(self._start))
+        self._training.advance()
+
+    def _seconds(self, evaluations: int) -> float:
+        training, first = self._training, self._training.gradient_evaluations
+        gc.disable()
+        try:
+            started = self._clock()
+            while training.gradient_evaluations - first < evaluations:
+                training.advance()
+            seconds = self._clock() - started
+        finally:
+            gc.enable()
+        return seconds / (training.gradient_evaluations - first)
+
+
+class Entered:
+    """A contender of a study, with the trainings that a run of it consists of."""
+
+    def __init__(self, arm: Arm, clock: Clock) -> None:
+        self._phases = [(share, Course(one, clock)) for share, one in phases(config_of(arm))]
+
+    @property
+    def evaluations(self) -> int:
+        """Return how many evaluations are timed together."""
+        return sum(course.evaluations for _, course in self._phases)
+
+    def run(self) -> float:
+        """Return the seconds of an evaluation, weighted as a run would."""
+        return math.fsum(share * course.run() for share, course in self._phases)
+
+
+def measure(
+    studies: Mapping[str, Sequence[Study]],
+    *,
+    rounds: int = ROUNDS,
+    threads: int = 1,
+    clock: Clock = perf_counter,
+    on_progress: OnProgress = say_nothing,
+) -> EvaluationTimes:
+    """Time the evaluations of everyone beside the reference's, task by task.
+
+    Args:
+        studies: By part; each names its reference.
+        rounds: Pairs of groups for each contender.
+        threads: How many torch may use.
+        clock: Seconds, from anywhere.
+        on_progress: Told between timed groups only, so that it disturbs none.
+
+    Raises:
+        ValueError: the data of a task is not here.
+        DivergedError: a study begins at a learning rate that leads nowhere within a moment.
+    """
+    about, company, found = environment.describe(), Company(), {}
+    share = 1 / sum(len(own) for own in studies.values())
+    with reproducible(threads), checkpoints.isolated(0):
+        for part, own in studies.items():
+            for study in own:
+                found[study.task] = _timed(part, study, rounds, clock, share, on_progress)
+    return EvaluationTimes(
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        environment=about,
+        alone=company.is_absent(),
+        threads=threads,
+        rounds=rounds,
+        tasks=found,
+    )
+
+
+def config_of(arm: Arm) -> RunConfig:
+    """Return the first run of an entry, at the learning rate where its search begins."""
+    first = (arm.tuner or arm).trials[0].options
+    return arm.judging({**first, **arm.entry.options, "lr": first["lr"]})[0]
+
+
+def phases(config: RunConfig) -> list[tuple[float, RunConfig]]:
+    """Return a run's parts that take steps of their own kind, each with its share of the run.
+
+    Example:
+        >>> [(share, one.options) for share, one in phases(RunConfig("ode_fit", "adam_lbfgs"))]
+        [(0.5, {'switch': 1.0}), (0.5, {'switch': 0.0})]
+    """
+    defaults = get(config.contender).defaults
+    if "switch" not in defaults:
+        return [(1.0, config)]
+    switch = config.options.get("switch", defaults["switch"])
+    return [
+        (share, replace(config, options={**config.options, "switch": only}))
+        for share, only in ((switch, 1.0), (1 - switch, 0.0))
+        if share
+    ]
+
+
+def _timed(
+    part: str, study: Study, rounds: int, clock: Clock, share: float, on_progress: OnProgress
+) -> TaskTimes:
+    on_progress(f"{study.task}: preparing", 0.0)
+    entered = {arm.entry.entrant: Entered(arm, clock) for arm in study.arms()}
+    beside = entered.pop(study.reference)
+    pairs: dict[str, list[tuple[float, float]]] = {name: [] for name in entered}
+    for number in range(rounds):
+        gc.collect()
+        for name, one in entered.items():
+            on_progress(f"{study.task}: {name}", 0.0)
+            if number % 2:  # take turns, so that a machine that slows down favours neither
+                own = one.run()
+                pairs[name].append((own, beside.run()))
+            else:
+                other = beside.run()
+                pairs[name].append((one.run(), other))
+            on_progress("", share / (rounds * len(entered)))
+    times = {
+        name: EvaluationTime(
+            evaluations=entered[name].evaluations,
+            seconds=tuple(own for own, _ in found),
+            reference_seconds=tuple(other for _, other in found),
+        )
+        for name, found in pairs.items()
+    }
+    return TaskTimes(part, study.reference, times)
