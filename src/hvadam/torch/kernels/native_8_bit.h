@@ -99,6 +99,21 @@ INLINE FOR(ints_t) FOR(larger)(FOR(ints_t) largest, FOR(wide_vector_t) x)
 #endif
 }
 
+/* At least 1 where the root with these bits is above zero, or the step would divide by eps alone. */
+INLINE FOR(ints_t) FOR(above_zero)(FOR(ints_t) q, FOR(ints_t) root)
+{
+#if WIDE == 64
+    __m512i least = _mm512_min_epu32((__m512i)root, _mm512_set1_epi32(1));
+    return (FOR(ints_t))_mm512_max_epi32((__m512i)q, least);
+#elif HAS_AVX2
+    __m256i least = _mm256_min_epu32((__m256i)root, _mm256_set1_epi32(1));
+    return (FOR(ints_t))_mm256_max_epi32((__m256i)q, least);
+#else
+    for (int lane = 0; lane < 8; lane++) q[lane] += q[lane] == 0 && root[lane] != 0;
+    return q;
+#endif
+}
+
 INLINE int32_t FOR(largest_of)(FOR(ints_t) lanes[PARTS])
 {
     int32_t each[16], largest = 0;
@@ -169,10 +184,12 @@ INLINE void FOR(round_group)(const float *x, const FOR(bits_t) words[PARTS], int
     FOR(ints_t) q[PARTS];
     FOR(take)(x, part);
     for (int k = 0; k < PARTS; k++) {
+        const FOR(ints_t) exact = (FOR(ints_t))part[k];
         part[k] *= inverse;
         if (!has_sign) part[k] = FOR(at_most)(part[k], 254.0f * 0x1p16f);
         q[k] = FOR(rounded)(part[k]) + (FOR(ints_t))FOR(drawn)(words[k], draw);
         q[k] >>= 16;
+        if (!has_sign) q[k] = FOR(above_zero)(q[k], exact);
     }
     FOR(to_bytes)(q, to);
 }
@@ -256,7 +273,7 @@ INLINE void FOR(average_block)(const FOR(kept_t) *kept, float *theta, const floa
     largest[1] = FOR(largest_of)(most_s);
 }
 
-/* Keep m and s. Roots above zero stay above zero, or the step would divide by eps alone. */
+/* Keep m and s. */
 INLINE void FOR(keep_averages)(const FOR(kept_t) *kept, uint32_t first, const int32_t largest[2],
                                const FOR(full_t) *b)
 {
@@ -278,8 +295,6 @@ INLINE void FOR(keep_averages)(const FOR(kept_t) *kept, uint32_t first, const in
         round_wild(b->m, first, 0, 1, m_by.inverse, kept->m);
         round_wild(b->root, first, 1, 0, s_by.inverse, kept->s);
     }
-    if (FOR(has)(s, 0))
-        for (int i = 0; i < STATE_BLOCK; i++) s[i] += (s[i] == 0) & (b->root[i] > 0);
     *kept->m_scale = m_by.scale;
     *kept->s_scale = s_by.scale;
 }

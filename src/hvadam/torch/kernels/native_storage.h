@@ -147,6 +147,7 @@ static void round_wild(const float *x, uint32_t first, int draw, int has_sign, f
         part = part < top ? part : top;
         part = part > -top ? part : -top;
         int32_t q = ((int32_t)__builtin_rintf(part) + (int32_t)bits) >> 16;
+        if (!has_sign && q == 0 && x[i] > 0) q = 1;
         to[i] = (uint8_t)(finite ? q : has_sign ? 128 : 255);
     }
 }
