@@ -21,10 +21,12 @@ from hvadam.torch.parameters import refuse_changed, refuse_lazy_views
 __all__ = [
     "KERNELS",
     "NAMES",
+    "PORTABLE",
     "Batch",
     "Columns",
     "Kernel",
     "Options",
+    "Portable",
     "assign",
     "instruction_set",
     "require",
@@ -68,12 +70,28 @@ class Kernel(Protocol):
         ...
 
 
-KERNELS: dict[str, Kernel] = {
-    "loop": loop,
-    "foreach": foreach,
-    "native": native,
-    "triton": triton,
-}
+class Portable(Kernel, Protocol):
+    """A kernel that can do without float64: it measures v as it is about to be moved.
+
+    Its first pass takes ``wide``: whether the dots are to tell the cosine by themselves, for which
+    they have to be float64.
+    """
+
+    def accumulate(self, batches: Sequence[Batch[Any]], dots: Tensor, wide: bool = True) -> None:
+        """Count the step, update m and s, and add the dots of each tensor to its scope's."""
+        ...
+
+    def sweep(self, batches: Sequence[Batch[Any]], dots: Tensor, wide: bool = True) -> None:
+        """Do what is pending, accumulate, and take the adaptive step."""
+        ...
+
+    def measure(self, batches: Sequence[Batch[Any]], mix: Tensor, feet: Tensor) -> None:
+        """Add the squares of mix v + (1 - mix) m̂ to its scope's, a float64 for each."""
+        ...
+
+
+PORTABLE: dict[str, Portable] = {"loop": loop, "foreach": foreach}
+KERNELS: dict[str, Kernel] = {**PORTABLE, "native": native, "triton": triton}
 NAMES = ("auto", *KERNELS)
 
 # On a CPU without the native kernel a list of small tensors costs least in one foreach call, and a
@@ -132,7 +150,7 @@ def assign(
     refuse_sparse(tensors.g)
     batches: dict[Any, list[int]] = {}
     for i, theta in enumerate(tensors.theta):
-        name = kernel if kernel in ("loop", "foreach") else _portable_kernel(theta)
+        name = kernel if kernel in PORTABLE else _portable_kernel(theta)
         batches.setdefault((name, scopes[i], theta.dtype, theta.device), []).append(i)
     for (name, *_), indices in batches.items():
         columns, batch_scopes = _rows(tensors, scopes, indices)
