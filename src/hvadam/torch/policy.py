@@ -54,7 +54,7 @@ class HiddenVectors:
 def feet_are_clear(dots: Tensor) -> bool:
     """Return whether dots on a CPU that were summed in float32 tell every cosine by themselves."""
     with np.errstate(all="ignore"):  # what is not finite is not clear
-        return bool(policy.foot_is_clear(np, dots.numpy().T).all())
+        return bool(policy.foot_is_clear(np, list(dots.numpy().T)).all())
 
 
 def first_mix(vectors: HiddenVectors, dots: Tensor) -> Tensor:
@@ -66,7 +66,7 @@ def first_mix(vectors: HiddenVectors, dots: Tensor) -> Tensor:
     """
     before = torch.stack(vectors.scalars).numpy()
     rounding = np.array(vectors.rounding)
-    mix = policy.first_mix(np, before.T, dots.numpy().T, rounding=rounding)
+    mix = policy.first_mix(np, list(before.T), list(dots.numpy().T), rounding=rounding)
     return torch.from_numpy(mix)
 
 

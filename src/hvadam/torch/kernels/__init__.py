@@ -94,10 +94,6 @@ PORTABLE: dict[str, Portable] = {"loop": loop, "foreach": foreach}
 KERNELS: dict[str, Kernel] = {**PORTABLE, "native": native, "triton": triton}
 NAMES = ("auto", *KERNELS)
 
-# On a CPU without the native kernel a list of small tensors costs least in one foreach call, and a
-# large tensor in chunks that stay in cache; the two cross near this many elements.
-SMALL = 4096
-
 
 def require(kernel: str) -> None:
     """Refuse a kernel that cannot run here, with the reason."""
@@ -148,11 +144,12 @@ def assign(
         tensors, scopes = _rows(tensors, scopes, sorted(rest))
 
     refuse_sparse(tensors.g)
+    name = kernel if kernel in PORTABLE else "foreach"
     batches: dict[Any, list[int]] = {}
     for i, theta in enumerate(tensors.theta):
-        name = kernel if kernel in PORTABLE else _portable_kernel(theta)
-        batches.setdefault((name, scopes[i], theta.dtype, theta.device), []).append(i)
-    for (name, *_), indices in batches.items():
+        alike = (scopes[i], theta.dtype, theta.device, foreach.takes_alone(theta))
+        batches.setdefault(alike, []).append(i)
+    for indices in batches.values():
         columns, batch_scopes = _rows(tensors, scopes, indices)
         yield name, Batch(columns.signed().as_real(), batch_scopes, options, None)
 
@@ -160,13 +157,6 @@ def assign(
 def settle(batches: Sequence[Batch[Any]]) -> None:
     """Do what is pending for batches of the loop kernel that take no part in a step."""
     loop.settle(batches)
-
-
-def _portable_kernel(theta: Tensor) -> str:
-    """Return the portable kernel that costs least for a tensor."""
-    if torch.compiler.is_compiling() or theta.device.type != "cpu":
-        return "foreach"
-    return "foreach" if theta.numel() < SMALL else "loop"
 
 
 def _rows(

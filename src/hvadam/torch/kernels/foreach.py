@@ -1,5 +1,7 @@
 """The multi-tensor kernel: torch's foreach calls over lists, traceable by ``torch.compile``.
 
+Large tensors on a CPU are left to the loop: there is nothing to gain from lists.
+
 Legend: see ``batch.py``; m_hat = m / bias1 and s_hat = s / bias2 are bias-corrected, dev_v and
 dev_m are (g - v)² and (g - m)², ratio is the paper's η.
 """
@@ -25,9 +27,22 @@ def available() -> str | None:
 norm, settle, defer = loop.norm, loop.settle, loop.defer
 
 
+# On a CPU lists of small tensors save calls, but a large one costs least in buffers that are kept
+# from piece to piece; the two cross near this many elements.
+SMALL = 4096
+
+
+def takes_alone(theta: Tensor) -> bool:
+    """Return whether a tensor is taken by itself; batches have tensors of one kind only."""
+    on_cpu = theta.device.type == "cpu" and not torch.compiler.is_compiling()
+    return on_cpu and theta.numel() >= SMALL
+
+
 def accumulate(batches: Sequence[Batch[None]], dots: Tensor, wide: bool = True) -> None:
     """Count the step, update m and s, add the four dots of each scope."""
-    for batch in batches:
+    alone, lists = _sorted(batches)
+    loop.accumulate(alone, dots, wide)
+    for batch in lists:
         batch.count_step()
         for part in pieces.parts(batch):
             work = part.open()
@@ -39,7 +54,9 @@ def accumulate(batches: Sequence[Batch[None]], dots: Tensor, wide: bool = True) 
 
 def measure(batches: Sequence[Batch[None]], mix: Tensor, feet: Tensor) -> None:
     """Add the squares of mix v + (1 - mix) m_hat, without moving v."""
-    for batch in batches:
+    alone, lists = _sorted(batches)
+    loop.measure(alone, mix, feet)
+    for batch in lists:
         weight = 1.0 - mix[batch.scopes[0]].item()
         for part in pieces.parts(batch):
             m, v, _ = part.open()
@@ -50,7 +67,9 @@ def measure(batches: Sequence[Batch[None]], mix: Tensor, feet: Tensor) -> None:
 
 def apply(batches: Sequence[Batch[None]], mix: Tensor, gain: Tensor) -> None:
     """Move v to mix v + (1 - mix) m_hat and theta by both steps."""
-    for batch in batches:
+    alone, lists = _sorted(batches)
+    loop.apply(alone, mix, gain)
+    for batch in lists:
         home = devices.home(batch.tensors.theta[0].device)
         batch_mix, batch_gain = (x[batch.scopes[0]].to(home) for x in (mix, gain))
         along = batch.options.lr * batch.options.hidden_scale * as_scalar(batch_gain)
@@ -61,12 +80,22 @@ def apply(batches: Sequence[Batch[None]], mix: Tensor, gain: Tensor) -> None:
 
 def sweep(batches: Sequence[Batch[None]], dots: Tensor, wide: bool = True) -> None:
     """Take the late step: do what is pending, accumulate, then the adaptive step."""
-    settle(batches)
-    accumulate(batches, dots, wide)
-    for batch in batches:
+    alone, lists = _sorted(batches)
+    loop.sweep(alone, dots, wide)
+    settle(lists)
+    accumulate(lists, dots, wide)
+    for batch in lists:
         box = batch.options.box(batch.options.lr)
         for part in pieces.parts(batch):
             _move(part, 0.0, 0.0, box)
+
+
+def _sorted(batches: Sequence[Batch[None]]) -> tuple[list[Batch[None]], list[Batch[None]]]:
+    """Return batches of tensors to take one by one, and those to take as lists."""
+    kinds: tuple[list[Batch[None]], list[Batch[None]]] = ([], [])
+    for batch in batches:
+        kinds[not takes_alone(batch.tensors.theta[0])].append(batch)
+    return kinds
 
 
 def _average(batch: Batch[None], work: Work) -> None:
@@ -116,11 +145,7 @@ def _move(
     m, v, s = work
     bias1, bias2 = batch.bias_corrections()
     m_hat = torch._foreach_div(m, bias1)
-    if isinstance(weight, Tensor):
-        weight = weight.to(m[0].dtype)
-        torch._foreach_lerp_(v, m_hat, [weight.expand_as(x) for x in v])
-    else:
-        torch._foreach_lerp_(v, m_hat, weight)
+    _mix(v, m_hat, weight)
     for i in range(len(v)):
         batch.keep_hidden(i, work)
 
@@ -142,6 +167,24 @@ def _move(
             x.clamp_(*box)
     if half:
         torch._foreach_copy_(theta, moved)
+
+
+def _mix(v: Tensors, m_hat: Tensors, weight: float | Tensor) -> None:
+    """Move v by a weight of m_hat."""
+    if not isinstance(weight, Tensor):
+        torch._foreach_lerp_(v, m_hat, weight)
+        return
+    weight = weight.to(v[0].dtype)
+    if not torch.compiler.is_compiling():
+        torch._foreach_lerp_(v, m_hat, [weight.expand_as(x) for x in v])
+        return
+    # What lerp does, from the nearer end: few enough operations for inductor to keep them in one
+    # loop with what reads v. More, and it makes a temporary of v's size.
+    near = weight < 0.5
+    share = torch.where(near, weight, weight - 1.0)
+    pairs = zip(v, m_hat, strict=True)
+    # Not copy_ one by one: so compiled, torch 2.13 does not write to 0-dim tensors.
+    torch._foreach_copy_(v, [torch.where(near, x, y) + share * (y - x) for x, y in pairs])
 
 
 def _flat(tensors: Tensors) -> Tensor:
