@@ -48,9 +48,10 @@ GAINS: dict[str, Gain] = {
 # the bias-corrected average of a constant gradient wanders that far from the gradient itself.
 ROUNDINGS = 8.0
 
-# ‖foot‖² is a difference of squares. Above this share of the smaller one, dots that are off by some
-# 1e-9 of themselves give the cosine to 1e-8; below it the foot has to be measured.
-CLEAR = 0.01
+# ‖foot‖² is a difference of squares. Dots that are off by some 1e-9 of themselves give the cosine
+# to 1e-8 while it is above this share of the smaller one, and ‖v-m̂‖² is below so many times ‖m̂‖²;
+# else the foot has to be measured.
+CLEAR, SHORT = 0.01, 16.0
 
 
 class Floats:
@@ -208,7 +209,7 @@ def foot_is_clear(xp: Any, dots: Sequence[Any]) -> Any:
     dd, dv, mm, vv = dots
     some = dd > 0
     foot = _foot(xp, xp.where(some, dd, xp.ones_like(dd)), dv, mm, vv)
-    return some & (foot > CLEAR * xp.where(vv < mm, vv, mm))
+    return some & (foot > CLEAR * xp.where(vv < mm, vv, mm)) & (dd < SHORT * mm)
 
 
 def piecewise(xp: Any, pieces: Sequence[tuple[Gain, int]]) -> Gain:

@@ -12,6 +12,8 @@ import math
 import torch
 from torch import Tensor
 
+from hvadam.torch import devices
+
 ROW = 2048  # elements whose squares are summed one after the other, a few lanes apart
 FEW = 32 * ROW
 SMALLEST = 2.0**-80  # of the sums in float32: below it squares may be lost that would count
@@ -32,7 +34,7 @@ def dots(v: Tensor, m: Tensor, correction: float | Tensor, d: Tensor) -> Tensor:
     if v.numel() >= FEW or not _is_checked(v):
         m_hat_squared = squares(m) * (correction * correction)
         found = torch.stack([squares(d), products(d, v), m_hat_squared, squares(v)])
-        if _trusted(found, [0, 2, 3]):
+        if not _is_checked(v) or _in_range(found[0], found[2], found[3]):
             return found
     return wide_dots(v.double(), m.double(), correction)
 
@@ -58,26 +60,29 @@ def fused_dots(v: Tensor, m_hat: Tensor) -> Tensor:
 def foot(x: Tensor) -> Tensor:
     """Return ‖x‖² of a flat piece of the moved v; on a CPU in float64 if it leaves the range."""
     found = squares(x)
-    return found if _trusted(found.view(1), [0]) else x.double().square().sum()
+    if not _is_checked(x) or _in_range(found):
+        return found
+    return x.double().square().sum()
 
 
 def squares(x: Tensor) -> Tensor:
-    """Return the sum of squares of a flat tensor."""
-    whole = x.numel() - x.numel() % ROW
+    """Return the sum of squares of a flat tensor: of rows in its dtype, over rows in the widest."""
+    whole, wide = x.numel() - x.numel() % ROW, devices.widest(x.device)
+    rest = x[whole:].dot(x[whole:]).to(wide)
     if not whole:
-        return x.dot(x)
-    norms = torch.linalg.vector_norm(x[:whole].view(-1, ROW), dim=1)
-    total = norms.dot(norms)
-    return total if whole == x.numel() else total + x[whole:].dot(x[whole:])
+        return rest
+    norms = torch.linalg.vector_norm(x[:whole].view(-1, ROW), dim=1).to(wide)
+    return norms.dot(norms) + rest
 
 
 def products(x: Tensor, y: Tensor) -> Tensor:
-    """Return the dot of two flat tensors."""
-    whole = x.numel() - x.numel() % ROW
+    """Return the dot of two flat tensors, summed likewise."""
+    whole, wide = x.numel() - x.numel() % ROW, devices.widest(x.device)
+    rest = x[whole:].dot(y[whole:]).to(wide)
     if not whole:
-        return x.dot(y)
+        return rest
     rows = torch.linalg.vecdot(x[:whole].view(-1, ROW), y[:whole].view(-1, ROW))
-    return rows.sum() if whole == x.numel() else rows.sum() + x[whole:].dot(y[whole:])
+    return rows.sum(dtype=wide) + rest
 
 
 def add_scaled(x: Tensor, y: Tensor, scale: float | Tensor, out: Tensor) -> Tensor:
@@ -87,12 +92,9 @@ def add_scaled(x: Tensor, y: Tensor, scale: float | Tensor, out: Tensor) -> Tens
     return torch.add(x, y, alpha=scale, out=out)
 
 
-def _trusted(found: Tensor, of: list[int]) -> bool:
-    """Return whether sums are in range, as far as that can be asked without waiting."""
-    if not _is_checked(found):
-        return True
-    values = found.tolist()
-    return all(SMALLEST <= values[i] < math.inf for i in of)
+def _in_range(*found: Tensor) -> bool:
+    """Return whether sums of squares in float32 lost nothing that counts."""
+    return all(SMALLEST <= x.item() < math.inf for x in found)
 
 
 def _is_checked(x: Tensor) -> bool:

@@ -18,6 +18,8 @@ from hvadam.torch.survey import without_native
 # What a constructor, or the first steps, may raise where a variant cannot run.
 REFUSALS = (ImportError, NotImplementedError, RuntimeError, TypeError, ValueError)
 
+MOST_COMPILED = 20  # tensors
+
 
 class Streams(NamedTuple):
     """How often a step has to move each kind of number through memory, at the least."""
@@ -50,6 +52,11 @@ class Contender:
 
     def build(self, params: Sequence[Tensor]) -> Optimizer:
         """Build the optimizer for these parameters."""
+        if self.compiled and len(params) > MOST_COMPILED:
+            raise ValueError(
+                f"{len(params):,} tensors take many minutes to compile; it is timed on up to "
+                f"{MOST_COMPILED}."
+            )
         return self.optimizer(params, **self.options)
 
     @contextmanager
