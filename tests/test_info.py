@@ -84,7 +84,7 @@ def test_hiding_the_native_kernel_ends_with_the_block() -> None:
     with survey.without_native():
         assert native.available()
         used = survey.kernels_of(HVAdam([parameter(1), parameter(1 << 16)]).step)
-        assert used == ["loop", "foreach"]
+        assert used == ["foreach"]
     assert native.available() == before
 
 
