@@ -57,10 +57,8 @@ def test_a_kernel_that_does_not_work_says_why(monkeypatch: pytest.MonkeyPatch) -
     content = json.loads(shown(as_json=True))
     assert content["kernels"]["native"] == reason
     assert content["instruction_set"] is None
-    assert content["auto_on_cpu"] == {"small tensors": ["foreach"], "large tensors": ["loop"]}
-    assert shown().endswith(
-        'kernel="auto" on a CPU takes foreach for small tensors, loop for large tensors'
-    )
+    assert content["auto_on_cpu"] == {"small tensors": ["foreach"], "large tensors": ["foreach"]}
+    assert shown().endswith('kernel="auto" on a CPU takes foreach')
 
 
 @needs_native
@@ -146,7 +144,7 @@ def test_hiding_the_native_kernel_ends_with_the_block() -> None:
     with survey.without_native():
         assert native.available()
         used = survey.kernels_of(HVAdam([parameter(1), parameter(1 << 16)]).step)
-        assert used == ["loop", "foreach"]
+        assert used == ["foreach"]
     assert native.available() == before
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from made_parameters import AVAILABLE
 
-from hvadam.torch import agreement
+from hvadam.torch import agreement, kernels
 from hvadam.torch.agreement import STATES, Trial
 from hvadam.torch.kernels import foreach, loop, native
 
@@ -57,11 +58,13 @@ def test_a_kernel_that_is_wrong_is_found(factor: float, monkeypatch: pytest.Monk
 def test_random_bits_of_another_seed_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     accumulate = loop.accumulate
 
-    def reseeded(batches: Any, dots: torch.Tensor) -> None:
+    def reseeded(batches: Any, dots: torch.Tensor, wide: bool = True) -> None:
         other = [b._replace(options=b.options._replace(seed=1)) for b in batches]
-        accumulate(other, dots)
+        accumulate(other, dots, wide)
 
-    monkeypatch.setattr(loop, "accumulate", reseeded)
+    stub = SimpleNamespace(**{**vars(loop), "accumulate": reseeded})  # for itself, not for foreach
+    for table in (kernels.KERNELS, kernels.PORTABLE):
+        monkeypatch.setitem(table, "loop", stub)
     found = every()
     assert found["loop", "int8"].agrees  # to the reference any seed is as good
     assert not found["foreach", "int8"].agrees

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 import torch
-from made_parameters import feed, parameter, set_grads
-from torch import nn
+from made_parameters import Build, feed, parameter, set_grads
+from torch import Tensor, nn
 
 from hvadam import HVAdam
+from hvadam_bench.studies.speed.memory import temporary_bytes
 
 compiling = pytest.mark.filterwarnings(
     "ignore:`torch.jit.script_method` is deprecated:DeprecationWarning"  # torch's own use of it
@@ -128,6 +129,76 @@ def test_diagnostics_after_a_compiled_step_are_those_of_that_step() -> None:
     step()
     expected = plain.diagnostics()["global"]
     assert twin.diagnostics()["global"] == pytest.approx(expected, rel=1e-9)
+
+
+@compiling
+@pytest.mark.usefixtures("dynamo")
+def test_a_schedule_needs_no_new_graph() -> None:
+    params = [parameter(3, 4), parameter(5, seed=1)]
+    optimizer = HVAdam(params, lr=torch.tensor(0.01, dtype=torch.float64))
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 1000)
+    step = torch.compile(optimizer.step, backend="eager")  # the schedule wraps it, outside a graph
+    set_grads(params, 0)
+    step()
+    rates = {float(optimizer.param_groups[0]["lr"])}
+    with no_recompilation():
+        for _ in range(1000):
+            schedule.step()
+            step()
+            rates.add(float(optimizer.param_groups[0]["lr"]))
+    assert len(rates) == 1001
+    assert optimizer.state[params[0]]["step"] == 1001
+
+
+@compiling
+@pytest.mark.usefixtures("dynamo")
+@pytest.mark.parametrize(
+    "backend",
+    [
+        "aot_eager",
+        pytest.param(
+            "inductor",
+            marks=[
+                pytest.mark.slow,
+                pytest.mark.skipif(" " in torch.__file__, reason="inductor cannot link torch so"),
+            ],
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
+def test_a_whole_training_step_compiles(backend: str, build: Build) -> None:
+    """With the backward pass in it, which torch runs between two graphs."""
+    models = build(torch.float64), build(torch.float64)
+    optimizers = [HVAdam(model.parameters(), lr=torch.tensor(0.01)) for model in models]
+
+    def training(x: Tensor, y: Tensor, which: int) -> Tensor:
+        loss = nn.functional.mse_loss(models[which](x), y)
+        loss.backward()
+        optimizers[which].step()
+        optimizers[which].zero_grad()
+        return loss
+
+    compiled = torch.compile(training, backend=backend)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(6):
+        x = torch.randn(16, 4, generator=generator, dtype=torch.float64)
+        y = torch.stack([x.sum(1), (x * x).mean(1)], dim=1)
+        torch.testing.assert_close(compiled(x, y, 0), training(x, y, 1), rtol=1e-8, atol=1e-10)
+    agree(optimizers[1], optimizers[0], rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.slow
+@compiling
+@pytest.mark.usefixtures("dynamo")
+@pytest.mark.skipif(" " in torch.__file__, reason="inductor cannot link torch in such a path")
+def test_a_compiled_step_has_no_temporaries() -> None:
+    params = [parameter(300, 400, dtype=torch.float32), parameter(5000, dtype=torch.float32)]
+    optimizer = HVAdam(params, lr=torch.tensor(0.01))
+    set_grads(params, 0)
+    step = torch.compile(optimizer.step, fullgraph=True)
+    step()
+    step()
+    assert temporary_bytes(step) < 0.1 * sum(p.numel() for p in params)
 
 
 @pytest.mark.slow

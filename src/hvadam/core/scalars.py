@@ -48,6 +48,11 @@ GAINS: dict[str, Gain] = {
 # the bias-corrected average of a constant gradient wanders that far from the gradient itself.
 ROUNDINGS = 8.0
 
+# ‖foot‖² is a difference of squares. Dots that are off by some 1e-9 of themselves give the cosine
+# to 1e-8 while it is above this share of the smaller one, and ‖v-m̂‖² is below so many times ‖m̂‖²;
+# else the foot has to be measured.
+CLEAR, SHORT = 0.01, 16.0
+
 
 class Floats:
     """The array namespace of one hidden vector on a CPU: Python's floats.
@@ -194,6 +199,19 @@ def first_mix(
     return xp.where(updating, 1.0 - k, xp.where(starting, xp.zeros_like(t), one))
 
 
+def foot_is_clear(xp: Any, dots: Sequence[Any]) -> Any:
+    """Return whether dots summed in float32, row by row, tell the cosine by themselves.
+
+    Args:
+        xp: The array namespace.
+        dots: As `decide` takes them.
+    """
+    dd, dv, mm, vv = dots
+    some = dd > 0
+    foot = _foot(xp, xp.where(some, dd, xp.ones_like(dd)), dv, mm, vv)
+    return some & (foot > CLEAR * xp.where(vv < mm, vv, mm)) & (dd < SHORT * mm)
+
+
 def piecewise(xp: Any, pieces: Sequence[tuple[Gain, int]]) -> Gain:
     """Return one gain out of several, each for its own run of consecutive scopes."""
     if len(pieces) == 1:
@@ -234,12 +252,15 @@ def _project(xp: Any, dots: Sequence[Any], rounding: Any, measured: Any = None) 
     dd = xp.where(equal, one, dd)
     k = xp.where(equal, zero, dv / dd)
 
-    foot = measured
-    if foot is None:
-        dm = dv - dd
-        foot = xp.where(vv < mm, vv - dv * (dv / dd), mm - dm * (dm / dd))
+    foot = _foot(xp, dd, dv, mm, vv) if measured is None else measured
     nonzero = (mm > 0) & (vv > 0)
     # Limited before it is divided: next to a tiny m_hat the quotient itself would overflow.
     squared = xp.clip(foot, zero, mm) / xp.where(nonzero, mm, one)
     cosine = xp.where(equal, one, xp.sqrt(squared))
     return k, xp.where(nonzero, cosine, zero)
+
+
+def _foot(xp: Any, dd: Any, dv: Any, mm: Any, vv: Any) -> Any:
+    """Return ‖foot‖² as the dots tell it, by the shorter of v and m_hat."""
+    dm = dv - dd
+    return xp.where(vv < mm, vv - dv * (dv / dd), mm - dm * (dm / dd))

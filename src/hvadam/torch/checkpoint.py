@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from hvadam.core.scalars import INITIAL
-from hvadam.torch import groups, sharding, storage
+from hvadam.torch import devices, groups, sharding, storage
 
 if TYPE_CHECKING:
     from hvadam.torch.optimizer import HVAdam
@@ -180,12 +180,16 @@ def _restore_state(
                 ),
                 **_converted(p, loaded[index], loaded_group["state_dtype"], group["state_dtype"]),
             }
-            for name in ("pending", "scalars"):
-                if name in loaded[index]:
-                    state[name] = loaded[index][name].to(p.device, torch.float64)
+            if "pending" in loaded[index]:
+                state["pending"] = loaded[index]["pending"].to(p.device, devices.widest(p.device))
+            if "scalars" in loaded[index]:
+                home = devices.home(p.device)
+                state["scalars"] = loaded[index]["scalars"].to(home, torch.float64)
             optimizer.state[p] = state
         if "scalars" in group and group["params"]:
-            group["scalars"] = group["scalars"].to(group["params"][0].device, torch.float64)
+            group["scalars"] = group["scalars"].to(
+                devices.home(group["params"][0].device), torch.float64
+            )
 
 
 def _converted(p: Tensor, state: dict[str, Any], source: str, target: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from hvadam.core.scalars import FIELDS
-from hvadam.torch import storage
+from hvadam.torch import devices, storage
 from hvadam.torch.kernels import Options
 from hvadam.torch.sharding import is_sharded
 
@@ -104,9 +104,9 @@ def _update_parts(o: Options, state: dict[str, Any], gain: float) -> tuple[float
     lr = float(o.lr)
     along = lr * o.hidden_scale * gain
     if "pending" in state:
-        weight, along = state["pending"].tolist()
+        weight, along = map(float, state["pending"])
         v = v + weight * (m_hat - v)
     return (
-        lr * torch.linalg.vector_norm(adaptive, dtype=torch.float64).item(),
-        along * torch.linalg.vector_norm(v, dtype=torch.float64).item(),
+        lr * torch.linalg.vector_norm(adaptive, dtype=devices.widest(v.device)).item(),
+        along * torch.linalg.vector_norm(v, dtype=devices.widest(v.device)).item(),
     )

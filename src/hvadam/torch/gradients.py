@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hvadam.torch import devices
+
 
 def refuse_sparse(grads: Sequence[Tensor]) -> None:
     """Refuse gradients that are not dense."""
@@ -20,9 +22,10 @@ def refuse_sparse(grads: Sequence[Tensor]) -> None:
 
 
 def squared_norm(grads: Sequence[Tensor]) -> Tensor:
-    """Return the squared norm of the gradients as one vector, in float64."""
-    norms = torch._foreach_norm(list(grads), 2, dtype=torch.float64)
-    return torch.stack(norms).square().sum()
+    """Return the squared norm of the gradients as one vector, in float64, where that is at home."""
+    device = grads[0].device
+    norms = torch._foreach_norm(list(grads), 2, dtype=devices.widest(device))
+    return torch.stack(norms).to(devices.home(device), torch.float64).square().sum()
 
 
 def scaling(
@@ -38,7 +41,11 @@ def scaling(
         max_grad_norm: Clip them to this norm. One of the two is given.
         squared_norm: Of the gradients as they are; needed for clipping only.
     """
-    factor: Any = 1.0 if grad_scale is None else 1.0 / grad_scale.double()
+    factor: Any = (
+        1.0
+        if grad_scale is None
+        else 1.0 / grad_scale.to(devices.home(grad_scale.device), torch.float64)
+    )
     if max_grad_norm is not None:
         assert squared_norm is not None
         norm = squared_norm.sqrt() * factor

@@ -22,7 +22,7 @@ from hvadam.core.hyperparams import (
     WeightDecayMode,
 )
 from hvadam.core.scalars import Gain
-from hvadam.torch import checkpoint, completeness, gradients, groups, sharding, states
+from hvadam.torch import checkpoint, completeness, devices, gradients, groups, sharding, states
 from hvadam.torch.diagnostics import LastStep, diagnose
 from hvadam.torch.kernels import Columns
 from hvadam.torch.rows import Table
@@ -401,7 +401,7 @@ class HVAdam(Optimizer):
         if group["scope"] == "tensor":
             scalars += [state["scalars"] for state in own]
         else:
-            group["scalars"] = group["scalars"].to(params[0].device)
+            group["scalars"] = group["scalars"].to(devices.home(params[0].device))
             scalars.append(group["scalars"])
 
     def _share_scalars(self, scalars: Tensor) -> None:

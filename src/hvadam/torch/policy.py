@@ -51,20 +51,43 @@ class HiddenVectors:
         return self.custom_gain if name == CUSTOM else policy.GAINS[name]
 
 
-def advance(vectors: HiddenVectors, dots: Tensor, active: Any = True) -> tuple[Tensor, Tensor]:
+def feet_are_clear(dots: Tensor) -> bool:
+    """Return whether dots on a CPU that were summed in float32 tell every cosine by themselves."""
+    with np.errstate(all="ignore"):  # what is not finite is not clear
+        return bool(policy.foot_is_clear(np, list(dots.numpy().T)).all())
+
+
+def first_mix(vectors: HiddenVectors, dots: Tensor) -> Tensor:
+    """Return the mix that each hidden vector on a CPU is to be measured with.
+
+    Args:
+        vectors: The hidden vectors; all of them saw a gradient.
+        dots: (vectors, 4) float64, good for the mix.
+    """
+    before = torch.stack(vectors.scalars).numpy()
+    rounding = np.array(vectors.rounding)
+    mix = policy.first_mix(np, list(before.T), list(dots.numpy().T), rounding=rounding)
+    return torch.from_numpy(mix)
+
+
+def advance(
+    vectors: HiddenVectors, dots: Tensor, active: Any = True, foot: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Advance the scalars of hidden vectors in place, and return the mix and gain of each.
 
     Args:
         vectors: The hidden vectors.
         dots: (vectors, 4) float64: ‖v-m̂‖², <v-m̂,v>, ‖m̂‖², ‖v‖² of each.
         active: Whether it saw any gradient: of each, or of all.
+        foot: ‖foot‖² of each, if it was measured after a move by `first_mix`.
     """
     # On a CPU the fewer numbers there are, the less is gained by arrays of them.
     on_cpu = dots.device.type == "cpu" and not torch.compiler.is_compiling()
     if on_cpu and len(vectors.scalars) == 1:
-        return _advance_floats(vectors, dots, bool(active))
+        measured = None if foot is None else foot.item()
+        return _advance_floats(vectors, dots, bool(active), measured)
     before = torch.stack([scalars.to(dots.device) for scalars in vectors.scalars])
-    options = {**_options(vectors, dots), "active": active}
+    options = {**_options(vectors, dots), "active": active, "foot": foot}
     if on_cpu:
         mix, gain, after = _advance_numpy(vectors, before, dots, options)
     else:
@@ -74,7 +97,9 @@ def advance(vectors: HiddenVectors, dots: Tensor, active: Any = True) -> tuple[T
     return mix, gain
 
 
-def _advance_floats(vectors: HiddenVectors, dots: Tensor, active: bool) -> tuple[Tensor, Tensor]:
+def _advance_floats(
+    vectors: HiddenVectors, dots: Tensor, active: bool, foot: float | None
+) -> tuple[Tensor, Tensor]:
     """Advance a single hidden vector on a CPU."""
     group, _ = vectors.owners[0]
     gain = vectors.gain(group)
@@ -89,6 +114,7 @@ def _advance_floats(vectors: HiddenVectors, dots: Tensor, active: bool) -> tuple
             restart_rule=group["restart_rule"],
             rounding=vectors.rounding[0],
             active=active,
+            foot=foot,
         ),
         dtype=torch.float64,
         device="cpu",

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from hvadam.core.scalars import FIELDS
-from hvadam.torch import groups, sharding, storage
+from hvadam.torch import devices, groups, sharding, storage
 
 States: TypeAlias = Mapping[Tensor, dict[str, Any]]
 
@@ -33,9 +33,9 @@ def initial(p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         **storage.empty_state(p, group["state_dtype"]),
     }
     if group["hidden_step"] == "late":
-        state["pending"] = torch.zeros(2, dtype=torch.float64, device=p.device)
+        state["pending"] = torch.zeros(2, dtype=devices.widest(p.device), device=p.device)
     if group["scope"] == "tensor":
-        state["scalars"] = groups.initial_scalars().to(p.device)
+        state["scalars"] = groups.initial_scalars().to(devices.home(p.device))
     return state
 
 

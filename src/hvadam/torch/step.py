@@ -32,6 +32,7 @@ class Step:
             for name, batch in _assigned(section):
                 self._batches.setdefault((name, section.counted), []).append(batch)
         self._idle = _idle_batches(table)
+        self._measures = self._can_measure()
 
     def scale_gradients(
         self, grad_scale: Tensor | None, max_grad_norm: float | None, squared_norm: Tensor | None
@@ -76,6 +77,11 @@ class Step:
             kernels.settle(self._idle)
         count = len(self._table.vectors.scalars)
         dots = self._new_zeros(count, 4)
+        if self._measures:
+            for name, batches in self._portable():
+                kernel = kernels.PORTABLE[name]
+                (kernel.sweep if self._late else kernel.accumulate)(batches, dots, wide=False)
+            return dots
         copies = dots if self._table.sharded is None else self._new_zeros(count, 4)
         for (name, counted), batches in self._batches.items():
             kernel = kernels.KERNELS[name]
@@ -86,10 +92,16 @@ class Step:
 
     def advance_scalars(self, dots: Tensor) -> tuple[Tensor, Tensor]:
         """Advance the scalars of each hidden vector, and return its mix and its gain."""
+        vectors = self._table.vectors
         active: Any = True  # without a gradient it would not be in the table
         if self._table.sharded is not None:
             dots, active = self._table.sharded.sum_dots(dots, self._table.active())
-        return policy.advance(self._table.vectors, dots, active)
+        if not self._measures or policy.feet_are_clear(dots):
+            return policy.advance(vectors, dots, active)
+        mix, feet = policy.first_mix(vectors, dots), self._new_zeros(len(dots))
+        for name, batches in self._portable():
+            kernels.PORTABLE[name].measure(batches, mix, feet)
+        return policy.advance(vectors, dots, foot=feet)
 
     def second_pass(self, mix: Tensor, gain: Tensor) -> None:
         """Move v and the parameters; the late step notes for the next one how it is to."""
@@ -99,6 +111,25 @@ class Step:
             second(batches, mix, gain)
         if self._table.sharded is not None:  # the kernels wrote to the local parts
             increment_version([p for _, params in self._table.moved for p in params])
+
+    def _can_measure(self) -> bool:
+        """Return whether v can be measured as it is about to be moved, which spares float64.
+
+        It may take a second sum: where that would be a second all-reduce, or one more wait for a
+        device, dots in float64 cost less, and compiled they cost nothing.
+        """
+        on_cpu = self._table.vectors.scalars[0].device.type == "cpu"
+        return (
+            on_cpu
+            and self._table.sharded is None
+            and not torch.compiler.is_compiling()
+            and all(name in kernels.PORTABLE for name, _ in self._batches)
+        )
+
+    def _portable(self) -> Iterator[tuple[str, list[Batch[Any]]]]:
+        """Yield the batches of each kernel, where all of them are portable."""
+        for (name, _), batches in self._batches.items():
+            yield name, batches
 
     def _new_zeros(self, *shape: int) -> Tensor:
         """Return float64 zeros where the scalars lie."""

@@ -103,7 +103,13 @@ def test_streams_give_the_bytes_that_must_move() -> None:
     assert EXACT.bytes(state_bytes=6) == 3 * 4 + 9 * 2  # bfloat16
 
 
-@pytest.mark.parametrize("contender", CONTENDERS, ids=lambda contender: contender.name)
+@pytest.mark.filterwarnings(
+    "ignore:`torch.jit.script_method` is deprecated:DeprecationWarning"  # torch's own, compiling
+)
+@pytest.mark.parametrize(
+    "contender",
+    [pytest.param(one, id=one.name, marks=[pytest.mark.slow] * one.compiled) for one in CONTENDERS],
+)
 def test_every_contender_runs_or_says_why_not(
     contender: Contender, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -113,9 +119,17 @@ def test_every_contender_runs_or_says_why_not(
     for row in measured.results:
         if contender.portable:
             assert "native" not in row.kernels
+        elif contender.compiled:
+            assert row.kernels == ()
         elif contender.optimizer is HVAdam:
             assert row.kernels == (contender.options["kernel"],)
     assert capsys.readouterr() == ("", "")
+
+
+def test_what_would_take_too_long_to_compile_is_skipped() -> None:
+    [compiled] = [c for c in CONTENDERS if c.compiled]
+    with pytest.raises(ValueError, match="take many minutes to compile"):
+        compiled.build([torch.zeros(1)] * 21)
 
 
 def test_a_missing_package_is_named_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,10 +22,12 @@ __all__ = [
     "ISA",
     "KERNELS",
     "NAMES",
+    "PORTABLE",
     "Batch",
     "Columns",
     "Kernel",
     "Options",
+    "Portable",
     "assign",
     "instruction_set",
     "require",
@@ -69,17 +71,29 @@ class Kernel(Protocol):
         ...
 
 
-KERNELS: dict[str, Kernel] = {
-    "loop": loop,
-    "foreach": foreach,
-    "native": native,
-    "triton": triton,
-}
-NAMES = ("auto", *KERNELS)
+class Portable(Kernel, Protocol):
+    """A kernel that can do without float64: it measures v as it is about to be moved.
 
-# On a CPU without the native kernel a list of small tensors costs least in one foreach call, and a
-# large tensor in chunks that stay in cache; the two cross near this many elements.
-SMALL = 4096
+    Its first pass takes ``wide``: whether the dots are to tell the cosine by themselves, for which
+    they have to be float64.
+    """
+
+    def accumulate(self, batches: Sequence[Batch[Any]], dots: Tensor, wide: bool = True) -> None:
+        """Count the step, update m and s, and add the dots of each tensor to its scope's."""
+        ...
+
+    def sweep(self, batches: Sequence[Batch[Any]], dots: Tensor, wide: bool = True) -> None:
+        """Do what is pending, accumulate, and take the adaptive step."""
+        ...
+
+    def measure(self, batches: Sequence[Batch[Any]], mix: Tensor, feet: Tensor) -> None:
+        """Add the squares of mix v + (1 - mix) m̂ to its scope's, a float64 for each."""
+        ...
+
+
+PORTABLE: dict[str, Portable] = {"loop": loop, "foreach": foreach}
+KERNELS: dict[str, Kernel] = {**PORTABLE, "native": native, "triton": triton}
+NAMES = ("auto", *KERNELS)
 
 
 def require(kernel: str) -> None:
@@ -131,11 +145,12 @@ def assign(
         tensors, scopes = _rows(tensors, scopes, sorted(rest))
 
     refuse_sparse(tensors.g)
+    name = kernel if kernel in PORTABLE else "foreach"
     batches: dict[Any, list[int]] = {}
     for i, theta in enumerate(tensors.theta):
-        name = kernel if kernel in ("loop", "foreach") else _portable_kernel(theta)
-        batches.setdefault((name, scopes[i], theta.dtype, theta.device), []).append(i)
-    for (name, *_), indices in batches.items():
+        alike = (scopes[i], theta.dtype, theta.device, foreach.takes_alone(theta))
+        batches.setdefault(alike, []).append(i)
+    for indices in batches.values():
         columns, batch_scopes = _rows(tensors, scopes, indices)
         yield name, Batch(columns.signed().as_real(), batch_scopes, options, None)
 
@@ -143,13 +158,6 @@ def assign(
 def settle(batches: Sequence[Batch[Any]]) -> None:
     """Do what is pending for batches of the loop kernel that take no part in a step."""
     loop.settle(batches)
-
-
-def _portable_kernel(theta: Tensor) -> str:
-    """Return the portable kernel that costs least for a tensor."""
-    if torch.compiler.is_compiling() or theta.device.type != "cpu":
-        return "foreach"
-    return "foreach" if theta.numel() < SMALL else "loop"
 
 
 def _rows(

@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 import torch
 from torch import Tensor
 
-from hvadam.torch import storage
+from hvadam.torch import devices, storage
 
 Tensors: TypeAlias = list[Tensor] | tuple[Tensor, ...]
 Box: TypeAlias = tuple[Any, Any]  # low and high, floats or tensors
@@ -163,14 +163,14 @@ class Batch(NamedTuple, Generic[Own]):
         torch._foreach_add_(self.tensors.step, 1)
 
     def bias_corrections(self) -> tuple[list[Any], list[Any]]:
-        """Return 1 - beta**t of each tensor, in double: 1 - 0.999f would be off by 1e-5."""
+        """Return 1 - beta**t of each tensor to its last digits: 1 - 0.999f is off by 1e-5."""
         if self.bias is not None:
             return self.bias
         steps, o = self.tensors.step, self.options
         if isinstance(as_scalar(steps[0]), Tensor):
-            t = torch.stack(steps).double().clamp(min=1)
+            t = torch.stack(steps).clamp(min=1)
             dtype = torch.promote_types(self.tensors.m[0].dtype, torch.float32)
-            bias1, bias2 = ((1.0 - beta**t).to(dtype) for beta in (o.beta1, o.beta2))
+            bias1, bias2 = (_bias(beta, t, dtype) for beta in (o.beta1, o.beta2))
             return list(bias1.unbind()), list(bias2.unbind())
         counts = [max(t.item(), 1.0) for t in steps]  # 0: nothing to correct yet
         bias = {t: (1.0 - o.beta1**t, 1.0 - o.beta2**t) for t in set(counts)}
@@ -184,7 +184,7 @@ def scaled(batches: Sequence[Batch[Any]], factor: Tensor) -> list[Batch[Any]]:
     for batch in batches:
         device = batch.tensors.theta[0].device
         if device not in on:
-            on[device] = as_scalar(factor.to(device))
+            on[device] = as_scalar(factor.to(devices.home(device)))
         made.append(batch._replace(options=batch.options._replace(factor=on[device])))
     return made
 
@@ -208,6 +208,17 @@ def as_scalar(x: float | Tensor) -> float | Tensor:
     if torch.compiler.is_compiling() or x.device.type != "cpu":
         return x.reshape(())
     return x.item()
+
+
+def _bias(beta: float, t: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return 1 - beta**t.
+
+    Written with ``exp``, as inductor computes that once, and a power again for every element.
+    """
+    log = math.log(beta) if beta > 0 else -math.inf
+    if not devices.has_float64(t.device):
+        return -torch.expm1(t * log).to(dtype)
+    return (1.0 - torch.exp(t.double() * log)).to(dtype)
 
 
 def _as_real(x: Tensor) -> Tensor:

@@ -1,5 +1,7 @@
 """The multi-tensor kernel: torch's foreach calls over lists, traceable by ``torch.compile``.
 
+Large tensors on a CPU are left to the loop: there is nothing to gain from lists.
+
 Legend: see ``batch.py``; m_hat = m / bias1 and s_hat = s / bias2 are bias-corrected, dev_v and
 dev_m are (g - v)² and (g - m)², ratio is the paper's η.
 """
@@ -11,7 +13,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from hvadam.torch.kernels import loop, pieces
+from hvadam.torch import devices
+from hvadam.torch.kernels import loop, pieces, sums
 from hvadam.torch.kernels.batch import Batch, Box, Tensors, Work, as_scalar
 
 
@@ -24,37 +27,75 @@ def available() -> str | None:
 norm, settle, defer = loop.norm, loop.settle, loop.defer
 
 
-def accumulate(batches: Sequence[Batch[None]], dots: Tensor) -> None:
+# On a CPU lists of small tensors save calls, but a large one costs least in buffers that are kept
+# from piece to piece; the two cross near this many elements.
+SMALL = 4096
+
+
+def takes_alone(theta: Tensor) -> bool:
+    """Return whether a tensor is taken by itself; batches have tensors of one kind only."""
+    on_cpu = theta.device.type == "cpu" and not torch.compiler.is_compiling()
+    return on_cpu and theta.numel() >= SMALL
+
+
+def accumulate(batches: Sequence[Batch[None]], dots: Tensor, wide: bool = True) -> None:
     """Count the step, update m and s, add the four dots of each scope."""
-    for batch in batches:
+    alone, lists = _sorted(batches)
+    loop.accumulate(alone, dots, wide)
+    for batch in lists:
         batch.count_step()
         for part in pieces.parts(batch):
             work = part.open()
             _average(part, work)
             for i in range(len(work.m)):
                 part.keep_average(i, work)
-            dots[batch.scopes[0]] += _dots(part, work).to(dots.device)
+            dots[batch.scopes[0]] += _dots(part, work, wide).to(dots)
+
+
+def measure(batches: Sequence[Batch[None]], mix: Tensor, feet: Tensor) -> None:
+    """Add the squares of mix v + (1 - mix) m_hat, without moving v."""
+    alone, lists = _sorted(batches)
+    loop.measure(alone, mix, feet)
+    for batch in lists:
+        weight = 1.0 - mix[batch.scopes[0]].item()
+        for part in pieces.parts(batch):
+            m, v, _ = part.open()
+            m_hat = torch._foreach_div(m, part.bias_corrections()[0])
+            moved = torch._foreach_lerp(v, m_hat, weight)
+            feet[batch.scopes[0]] += sums.foot(_flat(moved)).to(feet)
 
 
 def apply(batches: Sequence[Batch[None]], mix: Tensor, gain: Tensor) -> None:
     """Move v to mix v + (1 - mix) m_hat and theta by both steps."""
-    for batch in batches:
-        device = batch.tensors.theta[0].device
-        batch_mix, batch_gain = (x[batch.scopes[0]].to(device) for x in (mix, gain))
+    alone, lists = _sorted(batches)
+    loop.apply(alone, mix, gain)
+    for batch in lists:
+        home = devices.home(batch.tensors.theta[0].device)
+        batch_mix, batch_gain = (x[batch.scopes[0]].to(home) for x in (mix, gain))
         along = batch.options.lr * batch.options.hidden_scale * as_scalar(batch_gain)
         box = batch.options.box(batch.options.lr)
         for part in pieces.parts(batch):
             _move(part, as_scalar(1.0 - batch_mix), along, box)
 
 
-def sweep(batches: Sequence[Batch[None]], dots: Tensor) -> None:
+def sweep(batches: Sequence[Batch[None]], dots: Tensor, wide: bool = True) -> None:
     """Take the late step: do what is pending, accumulate, then the adaptive step."""
-    settle(batches)
-    accumulate(batches, dots)
-    for batch in batches:
+    alone, lists = _sorted(batches)
+    loop.sweep(alone, dots, wide)
+    settle(lists)
+    accumulate(lists, dots, wide)
+    for batch in lists:
         box = batch.options.box(batch.options.lr)
         for part in pieces.parts(batch):
             _move(part, 0.0, 0.0, box)
+
+
+def _sorted(batches: Sequence[Batch[None]]) -> tuple[list[Batch[None]], list[Batch[None]]]:
+    """Return batches of tensors to take one by one, and those to take as lists."""
+    kinds: tuple[list[Batch[None]], list[Batch[None]]] = ([], [])
+    for batch in batches:
+        kinds[not takes_alone(batch.tensors.theta[0])].append(batch)
+    return kinds
 
 
 def _average(batch: Batch[None], work: Work) -> None:
@@ -62,9 +103,12 @@ def _average(batch: Batch[None], work: Work) -> None:
     o = batch.options
     m, v, s = work
     g = _gradients(batch, m[0].dtype)
-    # Not lerp: compiled by torch 2.13 it is wrong for 0-dim tensors and a weight of 0.5 or more.
-    torch._foreach_mul_(m, o.beta1)
-    torch._foreach_add_(m, g, alpha=1.0 - o.beta1)
+    if torch.compiler.is_compiling():
+        # Compiled by torch 2.13 lerp is wrong for 0-dim tensors and a weight of 0.5 or more.
+        torch._foreach_mul_(m, o.beta1)
+        torch._foreach_add_(m, g, alpha=1.0 - o.beta1)
+    else:
+        torch._foreach_lerp_(m, g, 1.0 - o.beta1)
     torch._foreach_mul_(s, o.beta2)
     if o.adam:
         torch._foreach_addcmul_(s, g, g, 1.0 - o.beta2)
@@ -80,16 +124,15 @@ def _average(batch: Batch[None], work: Work) -> None:
         torch._foreach_add_(s, o.eps)
 
 
-def _dots(batch: Batch[None], work: Work) -> Tensor:
-    """Return the four dots, of one float64 vector per operand: one call each for all tensors.
-
-    The difference is taken in float64 too: rounded to float32 it would cost half the cosine's
-    digits where v and m_hat are nearly parallel and the foot is near 0.
-    """
-    m_hat = _flat_double(torch._foreach_div(work.m, batch.bias_corrections()[0]))
-    v = _flat_double(work.v)
-    d = v - m_hat
-    return torch.stack([d.dot(d), d.dot(v), m_hat.dot(m_hat), v.dot(v)])
+def _dots(batch: Batch[None], work: Work, wide: bool) -> Tensor:
+    """Return the four dots, of one vector per operand: one call each for all tensors."""
+    m_hats = torch._foreach_div(work.m, batch.bias_corrections()[0])
+    if torch.compiler.is_compiling():  # which fuses sums with what is summed, tensor by tensor
+        return torch.stack([sums.fused_dots(*x) for x in zip(work.v, m_hats, strict=True)]).sum(0)
+    v, m_hat = _flat(work.v), _flat(m_hats)
+    if wide:
+        return sums.wide_dots(v.double(), m_hat.double(), 1.0)
+    return sums.dots(v, m_hat, 1.0, v - m_hat)
 
 
 def _move(
@@ -102,11 +145,7 @@ def _move(
     m, v, s = work
     bias1, bias2 = batch.bias_corrections()
     m_hat = torch._foreach_div(m, bias1)
-    if isinstance(weight, Tensor):
-        weight = weight.to(m[0].dtype)
-        torch._foreach_lerp_(v, m_hat, [weight.expand_as(x) for x in v])
-    else:
-        torch._foreach_lerp_(v, m_hat, weight)
+    _mix(v, m_hat, weight)
     for i in range(len(v)):
         batch.keep_hidden(i, work)
 
@@ -118,8 +157,10 @@ def _move(
     moved = [x.to(m[0].dtype) for x in theta] if half else theta
     if o.decay:
         torch._foreach_mul_(moved, 1.0 - o.lr * o.decay)
-    torch._foreach_div_(m_hat, denominator)
-    _subtract(moved, m_hat, o.lr)
+    if isinstance(o.lr, Tensor):
+        _subtract(moved, torch._foreach_div(m_hat, denominator), o.lr)
+    elif o.lr:
+        torch._foreach_addcdiv_(moved, m_hat, denominator, -o.lr)
     _subtract(moved, v, along)
     if box is not None:
         for x in moved:
@@ -128,9 +169,29 @@ def _move(
         torch._foreach_copy_(theta, moved)
 
 
-def _flat_double(tensors: Sequence[Tensor]) -> Tensor:
-    """Return tensors as one vector in float64."""
-    return torch.cat([x.reshape(-1) for x in tensors]).double()
+def _mix(v: Tensors, m_hat: Tensors, weight: float | Tensor) -> None:
+    """Move v by a weight of m_hat."""
+    if not isinstance(weight, Tensor):
+        torch._foreach_lerp_(v, m_hat, weight)
+        return
+    weight = weight.to(v[0].dtype)
+    if not torch.compiler.is_compiling():
+        torch._foreach_lerp_(v, m_hat, [weight.expand_as(x) for x in v])
+        return
+    # What lerp does, from the nearer end: few enough operations for inductor to keep them in one
+    # loop with what reads v. More, and it makes a temporary of v's size.
+    near = weight < 0.5
+    share = torch.where(near, weight, weight - 1.0)
+    pairs = zip(v, m_hat, strict=True)
+    # Not copy_ one by one: so compiled, torch 2.13 does not write to 0-dim tensors.
+    torch._foreach_copy_(v, [torch.where(near, x, y) + share * (y - x) for x, y in pairs])
+
+
+def _flat(tensors: Tensors) -> Tensor:
+    """Return tensors as one vector."""
+    if len(tensors) == 1:
+        return tensors[0].reshape(-1)
+    return torch.cat([x.reshape(-1) for x in tensors])
 
 
 def _gradients(batch: Batch[None], dtype: torch.dtype) -> list[Tensor]:

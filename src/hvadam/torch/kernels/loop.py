@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from hvadam.torch import devices
 from hvadam.torch.gradients import squared_norm
-from hvadam.torch.kernels import pieces
+from hvadam.torch.kernels import pieces, sums
 from hvadam.torch.kernels.batch import Batch, Box, Options, Work, as_scalar
 
 
@@ -50,37 +51,54 @@ def norm(batches: Sequence[Batch[None]], total: Tensor) -> None:
         total += squared_norm(batch.tensors.g).to(total.device)
 
 
-def accumulate(batches: Sequence[Batch[None]], dots: Tensor) -> None:
+def accumulate(batches: Sequence[Batch[None]], dots: Tensor, wide: bool = True) -> None:
     """Count the step, update m and s, add the four dots of each scope."""
     for batch in batches:
         batch.count_step()
-        scratch, double = _Scratch(batch, 3), _Scratch(batch, 2, torch.float64)
+        scratch = _Scratch(batch, 3)
+        double = _Scratch(batch, 2, torch.float64) if wide else None
         found: list[Tensor] = []
         for part in pieces.parts(batch):
             work = part.open()
             for i, piece in _rows(part, work, scratch.eps):
                 _average(piece, batch.options, *scratch.like(piece.m))
                 part.keep_average(i, work)
-                found += _dots(piece, *double.like(piece.m))
-        dots[batch.scopes[0]] += torch.stack(found).view(-1, 4).sum(0).to(dots.device)
+                found.append(_dots(piece, scratch, double))
+        _add(found, dots[batch.scopes[0]])
+
+
+def measure(batches: Sequence[Batch[None]], mix: Tensor, feet: Tensor) -> None:
+    """Add the squares of mix v + (1 - mix) m_hat, without moving v."""
+    for batch in batches:
+        scratch = _Scratch(batch, 1)
+        weight = 1.0 - mix[batch.scopes[0]].item()
+        found: list[Tensor] = []
+        for part in pieces.parts(batch):
+            work = part.open()
+            for _, piece in _rows(part, work, scratch.eps):
+                (buffer,) = scratch.like(piece.m)
+                m_hat = torch.div(piece.m, piece.bias1, out=buffer)
+                moved = torch.lerp(piece.v, m_hat, weight, out=buffer)
+                found.append(sums.foot(moved.view(-1)))
+        _add(found, feet[batch.scopes[0]])
 
 
 def apply(batches: Sequence[Batch[None]], mix: Tensor, gain: Tensor) -> None:
     """Move v to mix v + (1 - mix) m_hat and theta by both steps."""
     for batch in batches:
-        device, o = batch.tensors.theta[0].device, batch.options
-        weight = as_scalar(1.0 - mix[batch.scopes[0]].to(device))
-        along = o.lr * o.hidden_scale * as_scalar(gain[batch.scopes[0]].to(device))
+        home, o = devices.home(batch.tensors.theta[0].device), batch.options
+        weight = as_scalar(1.0 - mix[batch.scopes[0]].to(home))
+        along = o.lr * o.hidden_scale * as_scalar(gain[batch.scopes[0]].to(home))
         move = Move(weight, along, o, o.box(o.lr))
         scratch = _Scratch(batch, 3)
         for part in pieces.parts(batch):
             _move(part, [move] * len(part.scopes), scratch)
 
 
-def sweep(batches: Sequence[Batch[None]], dots: Tensor) -> None:
+def sweep(batches: Sequence[Batch[None]], dots: Tensor, wide: bool = True) -> None:
     """Take the late step: do what is pending, accumulate, then the adaptive step."""
     settle(batches)
-    accumulate(batches, dots)
+    accumulate(batches, dots, wide)
     for batch in batches:
         move = Move(0.0, 0.0, batch.options, batch.options.box(batch.options.lr))
         scratch = _Scratch(batch, 3)
@@ -145,17 +163,20 @@ def _average(piece: Piece, o: Options, own: Tensor, dev_v: Tensor, from_m: Tenso
         torch.add(eps, s, alpha=o.beta2, out=s).addcmul_(ratio, dev_v, value=1.0 - o.beta2)
 
 
-def _dots(piece: Piece, v: Tensor, m: Tensor) -> list[Tensor]:
-    """Return the four dots of a piece, with two float64 buffers to work in.
-
-    The difference is taken in float64 too: rounded to float32 it would cost half the cosine's
-    digits where v and m_hat are nearly parallel and the foot is near 0.
-    """
-    v, m = v.copy_(piece.v).view(-1), m.copy_(piece.m).view(-1)
+def _dots(piece: Piece, scratch: _Scratch, double: _Scratch | None) -> Tensor:
+    """Return the four dots of a piece, in float64 where there are buffers for it."""
     correction = 1.0 / piece.bias1
-    m_hat_squared = m.dot(m) * correction * correction
-    d = _add_scaled(v, m, -correction, out=m)
-    return [d.dot(d), d.dot(v), m_hat_squared, v.dot(v)]
+    if double is not None:
+        v, m = double.like(piece.m)
+        return sums.wide_dots(v.copy_(piece.v).view(-1), m.copy_(piece.m).view(-1), correction)
+    d = sums.add_scaled(piece.v, piece.m, -correction, out=scratch.like(piece.m)[0])
+    return sums.dots(piece.v.reshape(-1), piece.m.reshape(-1), correction, d.view(-1))
+
+
+def _add(found: list[Tensor], total: Tensor) -> None:
+    """Add what was found piece by piece to a total, in its dtype."""
+    if found:
+        total += torch.stack(found).to(total).sum(0)
 
 
 def _move_theta(piece: Piece, move: Move, m_hat: Tensor, denominator: Tensor, own: Tensor) -> None:
@@ -165,7 +186,8 @@ def _move_theta(piece: Piece, move: Move, m_hat: Tensor, denominator: Tensor, ow
     moved = theta if theta.dtype == m.dtype else own.copy_(theta)
     if o.decay:
         moved.mul_(1.0 - o.lr * o.decay)
-    _add_scaled(eps, torch.sqrt(s, out=denominator), 1.0 / bias2**0.5, out=denominator)
+    root = torch.rsqrt(s, out=denominator).reciprocal_()  # on CPUs in less time than torch.sqrt
+    sums.add_scaled(eps, root, 1.0 / bias2**0.5, out=denominator)
     if isinstance(o.lr, Tensor):
         moved.sub_(m_hat.div_(denominator).mul_(o.lr))
     elif o.lr:
@@ -178,13 +200,6 @@ def _move_theta(piece: Piece, move: Move, m_hat: Tensor, denominator: Tensor, ow
         moved.clamp_(*box)
     if moved is not theta:
         theta.copy_(moved)
-
-
-def _add_scaled(x: Tensor, y: Tensor, scale: float | Tensor, out: Tensor) -> Tensor:
-    """Return x + scale y; out may be y, but not x."""
-    if isinstance(scale, Tensor):
-        return torch.mul(y, scale, out=out).add_(x)
-    return torch.add(x, y, alpha=scale, out=out)
 
 
 class _Scratch:

@@ -16,7 +16,7 @@ from torch import Tensor
 from hvadam.torch import storage
 from hvadam.torch.kernels.batch import Batch, Columns
 
-CACHED = 1 << 17  # elements: enough to hide the cost of a call, few enough for a CPU's cache
+CACHED = 1 << 18  # elements: enough to hide the cost of a call, few enough for a CPU's cache
 LAUNCHED = 1 << 22  # elsewhere: enough to hide the launch of a kernel, in at most 350 MB
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 from torch.optim import Adam, AdamW, Optimizer
 
@@ -16,6 +17,8 @@ from hvadam.torch.survey import without_native
 
 # What a constructor, or the first steps, may raise where a variant cannot run.
 REFUSALS = (ImportError, NotImplementedError, RuntimeError, TypeError, ValueError)
+
+MOST_COMPILED = 20  # tensors
 
 
 class Streams(NamedTuple):
@@ -41,9 +44,19 @@ class Contender:
     clip: float | None = None  # call clip_grad_norm_ with this before each step
     portable: bool = False  # hide the native kernel
     grows: bool = False  # take part in the measurement of growth
+    compiled: bool = False  # torch.compile the step, outside the clock
+
+    def step(self, optimizer: Optimizer) -> Callable[[], object]:
+        """Return what takes one step of its optimizer."""
+        return torch.compile(optimizer.step) if self.compiled else optimizer.step
 
     def build(self, params: Sequence[Tensor]) -> Optimizer:
         """Build the optimizer for these parameters."""
+        if self.compiled and len(params) > MOST_COMPILED:
+            raise ValueError(
+                f"{len(params):,} tensors take many minutes to compile; it is timed on up to "
+                f"{MOST_COMPILED}."
+            )
         return self.optimizer(params, **self.options)
 
     @contextmanager
@@ -104,6 +117,7 @@ CONTENDERS = (
     Contender("HVAdam portable", HVAdam, {"kernel": "auto"}, EXACT, portable=True, grows=True),
     Contender("HVAdam loop", HVAdam, {"kernel": "loop"}, EXACT),
     Contender("HVAdam foreach", HVAdam, {"kernel": "foreach"}, EXACT),
+    Contender("HVAdam compiled", HVAdam, {"lr": torch.tensor(1e-3)}, EXACT, compiled=True),
     Contender("HVAdam triton", HVAdam, {"kernel": "triton"}, EXACT),
     REFERENCE,  # against another copy of itself, it shows the noise
     Contender("Adam fused, clipping", Adam, {"fused": True}, ADAM_CLIPPED, clip=1.0),
