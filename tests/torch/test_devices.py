@@ -102,7 +102,7 @@ def moved(optimizer: HVAdam) -> list[Tensor]:
     return [_inner(p).detach() for p in optimizer.param_groups[0]["params"]]
 
 
-@pytest.mark.parametrize("kernel", ["auto", "loop"])
+@pytest.mark.parametrize("kernel", ["auto", pytest.param("loop", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "options",
     [

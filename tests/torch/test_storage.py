@@ -169,7 +169,7 @@ def test_a_million_roundings_are_fair_and_know_nothing_of_their_neighbours(kind:
 
 
 def test_the_roundings_of_m_and_s_know_nothing_of_each_other() -> None:
-    """Of one element; they share a byte, the upper one of m's bits and the lower one of s's."""
+    """Roundings of one element share a byte: the upper one of m's bits, the lower one of s's."""
     count = 2**20
     x = 1.0 + torch.rand(count, generator=torch.Generator().manual_seed(0))
     bits = hashed((0, 3, 1, 0), count)

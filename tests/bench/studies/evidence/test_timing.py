@@ -117,6 +117,7 @@ def test_an_evaluation_has_its_share_of_a_step(time: FakeTime) -> None:
     assert "torch" in found.environment["versions"]
 
 
+@pytest.mark.slow
 def test_a_training_at_its_end_goes_back_to_where_it_was_warm(
     time: FakeTime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
