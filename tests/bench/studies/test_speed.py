@@ -126,6 +126,11 @@ def test_every_contender_runs_or_says_why_not(
     assert capsys.readouterr() == ("", "")
 
 
+def test_options_can_be_written_down() -> None:
+    for contender in CONTENDERS:
+        assert json.loads(json.dumps(contender.options)).keys() == contender.options.keys()
+
+
 def test_what_would_take_too_long_to_compile_is_skipped() -> None:
     [compiled] = [c for c in CONTENDERS if c.compiled]
     with pytest.raises(ValueError, match="take many minutes to compile"):
