@@ -7,12 +7,12 @@ from hvadam_bench.publishing.tables import Table
 from hvadam_bench.studies.speed.result import Quartiles
 from hvadam_bench.studies.speed.training import Trained, TrainingTime
 
-HEADS = ("contender", "adds to a step", "optimizer alone", "its share", "adds to peak memory")
+HEADS = ("contender", "adds", "optimizer", "share", "memory")
 READING = (
-    "adds to a step: time of a whole training step over that with fused AdamW measured next to it, "
+    "adds: time of a whole training step over that with fused AdamW measured next to it, "
     "less 1, median (quartiles) over the rounds",
-    "optimizer alone: its time over that of fused AdamW alone; its share: of its training step",
-    "adds to peak memory: parameters, state and the most that a step holds besides, over those "
+    "optimizer: its time alone over that of fused AdamW alone; share: its part of the whole step",
+    "memory: added to the peak; parameters, state and the most that a step holds besides, over those "
     "with fused AdamW, less 1",
 )
 
