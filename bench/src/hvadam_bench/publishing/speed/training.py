@@ -12,8 +12,8 @@ READING = (
     "adds: time of a whole training step over that with fused AdamW measured next to it, "
     "less 1, median (quartiles) over the rounds",
     "optimizer: its time alone over that of fused AdamW alone; share: its part of the whole step",
-    "memory: added to the peak; parameters, state and the most that a step holds besides, over those "
-    "with fused AdamW, less 1",
+    "memory: added to the peak: parameters, state and the most that a step holds besides, over "
+    "those with fused AdamW, less 1",
 )
 
 
