@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-
-import torch
 
 from hvadam import info
 from hvadam_bench.studies import json_form
@@ -17,7 +14,7 @@ from hvadam_bench.studies.speed.contenders import REFERENCE, Contender
 from hvadam_bench.studies.speed.memory import bandwidth
 from hvadam_bench.studies.speed.result import Growth, Measurement, Plan, Speed, Timed
 from hvadam_bench.studies.speed.shapes import Shape
-from hvadam_bench.studies.speed.timing import Progress, measure
+from hvadam_bench.studies.speed.timing import Progress, measure, torch_threads
 
 
 def benchmark(
@@ -48,7 +45,7 @@ def benchmark(
     def timed(shape: Shape, who: Sequence[Contender], own: Plan) -> Measurement:
         return measure(shape, who, own, on_progress=_told(shape, total, on_progress))
 
-    with _threads(threads):
+    with torch_threads(threads):
         on_progress("measuring the memory bandwidth", 0.0)
         rates = bandwidth(elements=max(25_000_000, max(info.caches().values(), default=0)))
         main = tuple(timed(shape, contenders, plan) for shape in shapes)
@@ -84,16 +81,6 @@ def _described(contender: Contender) -> Timed:
         native_hidden=contender.portable,
         streams=contender.streams._asdict(),
     )
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _told(shape: Shape, total: float, on_progress: OnProgress) -> Progress:

@@ -11,8 +11,7 @@ made and so touched first: where memory has several nodes, they then lie in that
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from time import perf_counter
@@ -35,7 +34,7 @@ from hvadam_bench.studies.speed.threads_result import (
     ThreadSpeed,
     ThreadTiming,
 )
-from hvadam_bench.studies.speed.timing import Clock, Start, Trial, batches
+from hvadam_bench.studies.speed.timing import Clock, Start, Trial, batches, torch_threads
 from hvadam_bench.studies.speed.training import TRAINED
 
 # Fused Adam against another copy of itself shows the noise.
@@ -69,7 +68,7 @@ def benchmark(
     work = [*shapes, *([placed] if placed else [])]
     total = sum(shape.parameters for shape in work)
     company = Company()
-    with _threads(max(counts)):
+    with torch_threads(max(counts)):
         found: list[ThreadMeasurement] = []
         for shape in shapes:
             share = shape.parameters / total
@@ -117,11 +116,11 @@ def place(
     shares: list[float | None] = []
     trials: list[Trial] = []
     for makers in (1, threads):
-        with _threads(makers):
+        with torch_threads(makers):
             release()
             shares.append(largest_share(lambda: _new_state(shape)))
             trials.append(Trial(contender, start, plan, clock))
-    with _threads(threads):
+    with torch_threads(threads):
         pairs = [_pair(*trials, turned=bool(number % 2)) for number in range(plan.rounds)]
     return Placement(
         shape=shape.name,
@@ -190,7 +189,7 @@ def _race(
         for (place, count), times in pairs.items():
             trial = trials[place]
             on_progress(f"{shape.name}: round {number + 1}, {trial.contender.name}", 0.0)
-            with _threads(count):
+            with torch_threads(count):
                 times.append(_pair(trial, beside, turned=bool(number % 2)))
             on_progress("", part / (rounds * len(counts)))
     return [
@@ -221,13 +220,3 @@ def _pair(trial: Trial, beside: Trial, *, turned: bool) -> tuple[float, float]:
 def _new_state(shape: Shape) -> list[dict[str, Tensor]]:
     """Return HVAdam's state of parameters that nobody has touched."""
     return [empty_state(torch.empty(size), "float32") for size in shape.sizes]
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

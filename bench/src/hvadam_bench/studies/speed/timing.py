@@ -228,6 +228,17 @@ def _result(
 
 
 @contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Let torch use so many threads meanwhile."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
 def _no_garbage_collection() -> Iterator[None]:
     enabled = gc.isenabled()
     gc.disable()
