@@ -18,7 +18,7 @@ from hvadam_bench import tasks
 from hvadam_bench.cli import demo, wiring
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Store
-from hvadam_bench.studies.speed.contenders import CONTENDERS
+from hvadam_bench.studies.speed.contenders import CONTENDERS, FEW, MANY
 from hvadam_bench.studies.speed.result import Plan
 from hvadam_bench.studies.speed.shapes import BY_PARAMETERS, BY_TENSORS, SHAPES, Shape
 
@@ -83,6 +83,12 @@ def test_bad_arguments_give_one_line_and_write_nothing(
             3,
             {"threads": 2, "growing": (BY_PARAMETERS, BY_TENSORS)},
         ),
+        (
+            ["--shapes", "resnet50", "--compile-many"],
+            ["resnet50"],
+            7,
+            {"threads": 1, "growing": None},
+        ),
     ],
 )
 def test_speed_hands_on_its_options(
@@ -97,9 +103,11 @@ def test_speed_hands_on_its_options(
     calls: list[tuple[object, ...]] = []
 
     def note(
-        shapes: list[Shape], who: object, plan: Plan, out: Path, console: object, **options: object
+        shapes: list[Shape], who: Any, plan: Plan, out: Path, console: object, **options: object
     ) -> None:
-        assert who is CONTENDERS
+        assert (who is CONTENDERS) == ("--compile-many" not in arguments)
+        limits = {one.most_tensors for one in who}
+        assert limits == {None, FEW if who is CONTENDERS else MANY}
         calls.append(([shape.name for shape in shapes], plan.rounds, out, options))
 
     monkeypatch.setattr(wiring, "time_steps", note)

@@ -7,12 +7,15 @@ works on bare pointers can get wrong.
 from __future__ import annotations
 
 import ctypes
+import platform
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import instructions
 import pytest
 import torch
 from judge import judged_step
@@ -55,6 +58,24 @@ def test_sanitizers_find_nothing(tmp_path: Path) -> None:
     done = subprocess.run(["./driver"], cwd=tmp_path, capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "all is well\n"
+
+
+@pytest.mark.slow
+def test_an_element_takes_few_instructions() -> None:
+    """Unlike a time they are the same on a busy machine; other compilers may need some more."""
+    if sys.platform != "linux" or platform.machine() != "x86_64" or shutil.which("gcc") is None:
+        pytest.skip("needs gcc and Linux on x86-64")
+    try:
+        found = instructions.count()
+    except subprocess.CalledProcessError as error:
+        if error.returncode != instructions.NOT_TRACED:
+            raise
+        pytest.skip("needs the right to trace a process")
+    most = {("float32", "avx2"): 7, ("bfloat16", "avx2"): 12.5, ("int8", "avx2"): 20}
+    most |= {("float32", "avx512"): 7, ("bfloat16", "avx512"): 5.6, ("int8", "avx512"): 10.6}
+    assert found
+    for case, passes in found.items():
+        assert sum(passes) < most[case], case
 
 
 @pytest.mark.slow

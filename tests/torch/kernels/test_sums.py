@@ -66,11 +66,14 @@ def test_squares_may_leave_the_range_of_float32(size: int, scale: float, kernel:
     assert scaled["exp_avg_norm"] == pytest.approx(scale * plain["exp_avg_norm"], rel=1e-6)
 
 
-@pytest.mark.parametrize("size", [0, 1, sums.ROW - 1, sums.ROW, 3 * sums.ROW + 5])
-def test_rows_and_what_is_left_of_them(size: int) -> None:
-    x, y = torch.randn(2, size, generator=torch.Generator().manual_seed(0))
-    torch.testing.assert_close(
-        sums.squares(x).double(), x.double().square().sum(), rtol=1e-6, atol=0
-    )
-    exact = x.double().dot(y.double())
-    torch.testing.assert_close(sums.products(x, y).double(), exact, rtol=0, atol=1e-6 * (1 + size))
+@pytest.mark.parametrize("size", [0, 1, sums.ROW + 5, sums.FEW - 1, sums.FEW, sums.FEW + 5])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rows_and_what_is_left_of_them(size: int, dtype: torch.dtype) -> None:
+    v, m = torch.randn(2, size, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    found = sums.dots(v, m, 0.9)
+    d = v.double() - 0.9 * m.double()
+    exact = torch.stack([d.dot(d), d.dot(v.double()), (0.9 * m.double()).square().sum()])
+    torch.testing.assert_close(found[:3], exact, rtol=0, atol=1e-7 * size)
+    squares = v.double().square().sum()
+    torch.testing.assert_close(found[3], squares, rtol=2e-7, atol=0)
+    torch.testing.assert_close(sums.foot(v), squares, rtol=2e-7, atol=0)

@@ -1,5 +1,6 @@
 """Commands that study the optimizers themselves, and this machine."""
 
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -73,6 +74,13 @@ def speed(
         bool,
         typer.Option("--training", help="Instead, whole training steps beside fused AdamW's."),
     ] = False,
+    compile_many: Annotated[
+        bool,
+        typer.Option(
+            "--compile-many",
+            help="Also time the compiled step of 161 tensors; a quarter of an hour more at first.",
+        ),
+    ] = False,
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Where the charts and the numbers go.")
     ] = Path("speed-results"),
@@ -86,7 +94,7 @@ def speed(
         time_training,
     )
     from hvadam_bench.studies.speed.benchmark import within_memory
-    from hvadam_bench.studies.speed.contenders import CONTENDERS
+    from hvadam_bench.studies.speed.contenders import CONTENDERS, MANY
     from hvadam_bench.studies.speed.result import Plan
     from hvadam_bench.studies.speed.shapes import BY_PARAMETERS, BY_TENSORS, SHAPES
 
@@ -117,7 +125,12 @@ def speed(
             raise typer.BadParameter(str(error), param_hint="'--threads'") from error
         return
     growing = (BY_PARAMETERS, BY_TENSORS) if growth else None
-    time_steps(chosen, CONTENDERS, plan, out, Console(), threads=counts[0], growing=growing)
+    contenders = CONTENDERS
+    if compile_many:
+        contenders = tuple(
+            replace(one, most_tensors=one.most_tensors and MANY) for one in CONTENDERS
+        )
+    time_steps(chosen, contenders, plan, out, Console(), threads=counts[0], growing=growing)
 
 
 def _check_jax(others: bool) -> None:

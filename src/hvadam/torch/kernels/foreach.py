@@ -132,7 +132,7 @@ def _dots(batch: Batch[None], work: Work, wide: bool) -> Tensor:
     v, m_hat = _flat(work.v), _flat(m_hats)
     if wide:
         return sums.wide_dots(v.double(), m_hat.double(), 1.0)
-    return sums.dots(v, m_hat, 1.0, v - m_hat)
+    return sums.dots(v, m_hat, 1.0)
 
 
 def _move(

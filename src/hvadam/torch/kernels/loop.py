@@ -34,7 +34,7 @@ class Piece(NamedTuple):
 class Move(NamedTuple):
     """A move of v and theta of one tensor."""
 
-    weight: float | Tensor  # of m_hat in v
+    weight: float | Tensor | None  # of m_hat in v; None where v stays as it is
     along: float | Tensor  # v
     options: Options
     box: Box | None  # to project onto
@@ -56,14 +56,30 @@ def accumulate(batches: Sequence[Batch[None]], dots: Tensor, wide: bool = True) 
     for batch in batches:
         batch.count_step()
         scratch = _Scratch(batch, 3)
-        double = _Scratch(batch, 2, torch.float64) if wide else None
+        elements = sum(theta.numel() for theta in batch.tensors.theta)
+        narrow = double = None
+        if not wide and sums.may_be_narrow(scratch.eps, elements):
+            narrow = sums.Dots(scratch.eps, elements)
+        else:
+            double = _Scratch(batch, 2, torch.float64)
         found: list[Tensor] = []
         for part in pieces.parts(batch):
             work = part.open()
             for i, piece in _rows(part, work, scratch.eps):
-                _average(piece, batch.options, *scratch.like(piece.m))
+                buffers = scratch.like(piece.m)
+                _average(piece, batch.options, *buffers)
                 part.keep_average(i, work)
-                found.append(_dots(piece, scratch, double))
+                if narrow is not None:
+                    v, m = piece.v.reshape(-1), piece.m.reshape(-1)
+                    narrow.add(v, m, 1.0 / piece.bias1, buffers[0].view(-1))
+                elif double is not None:
+                    found.append(_wide_dots(piece, double))
+        if narrow is not None:
+            found = [narrow.total()]
+            if not sums.are_in_range(found[0], scratch.eps):
+                double = _Scratch(batch, 2, torch.float64)
+                again = (_rows(part, part.open(), scratch.eps) for part in pieces.parts(batch))
+                found = [_wide_dots(piece, double) for rows in again for _, piece in rows]
         _add(found, dots[batch.scopes[0]])
 
 
@@ -90,7 +106,7 @@ def apply(batches: Sequence[Batch[None]], mix: Tensor, gain: Tensor) -> None:
         weight = as_scalar(1.0 - mix[batch.scopes[0]].to(home))
         along = o.lr * o.hidden_scale * as_scalar(gain[batch.scopes[0]].to(home))
         move = Move(weight, along, o, o.box(o.lr))
-        scratch = _Scratch(batch, 3)
+        scratch = _Scratch(batch, 2)
         for part in pieces.parts(batch):
             _move(part, [move] * len(part.scopes), scratch)
 
@@ -100,8 +116,8 @@ def sweep(batches: Sequence[Batch[None]], dots: Tensor, wide: bool = True) -> No
     settle(batches)
     accumulate(batches, dots, wide)
     for batch in batches:
-        move = Move(0.0, 0.0, batch.options, batch.options.box(batch.options.lr))
-        scratch = _Scratch(batch, 3)
+        move = Move(None, 0.0, batch.options, batch.options.box(batch.options.lr))
+        scratch = _Scratch(batch, 2)
         for part in pieces.parts(batch):
             _move(part, [move] * len(part.scopes), scratch)
 
@@ -110,7 +126,7 @@ def settle(batches: Sequence[Batch[None]]) -> None:
     """Do what is pending: v's move and the step along it, then the projection."""
     for batch in batches:
         options = batch.options._replace(lr=0.0, decay=0.0)  # the step itself was taken
-        scratch = _Scratch(batch, 3)
+        scratch = _Scratch(batch, 2)
         for part in pieces.parts(batch):
             moves: list[Move] = []
             for pending in part.tensors.pending:
@@ -133,12 +149,12 @@ def _move(batch: Batch[None], moves: Sequence[Move], scratch: _Scratch) -> None:
     """Move v and theta of each tensor as told."""
     work = batch.open()
     for i, piece in _rows(batch, work, scratch.eps):
-        weight = moves[i].weight
-        m_hat, *buffers = scratch.like(piece.m)
-        torch.div(piece.m, piece.bias1, out=m_hat)
-        piece.v.lerp_(m_hat, weight.to(m_hat.dtype) if isinstance(weight, Tensor) else weight)
-        batch.keep_hidden(i, work)
-        _move_theta(piece, moves[i], m_hat, *buffers)
+        weight, buffers = moves[i].weight, scratch.like(piece.m)
+        if weight is not None:
+            piece.v.mul_(1.0 - weight)  # and not by lerp: m_hat would be one more array
+            sums.add_to(piece.v, piece.m, weight / piece.bias1, buffers[0])
+            batch.keep_hidden(i, work)
+        _move_theta(piece, moves[i], *buffers)
 
 
 def _average(piece: Piece, o: Options, own: Tensor, dev_v: Tensor, from_m: Tensor) -> None:
@@ -158,19 +174,16 @@ def _average(piece: Piece, o: Options, own: Tensor, dev_v: Tensor, from_m: Tenso
     else:
         torch.sub(g, v, out=dev_v).square_()
         torch.sub(g, m, out=from_m)
-        denominator = torch.add(eps, dev_v, alpha=o.gamma, out=own).addcmul_(from_m, from_m)
-        ratio = torch.div(dev_v, denominator, out=own)
+        denominator = torch.addcmul(eps, from_m, from_m, out=from_m).add_(dev_v, alpha=o.gamma)
+        ratio = torch.div(dev_v, denominator, out=from_m)
         torch.add(eps, s, alpha=o.beta2, out=s).addcmul_(ratio, dev_v, value=1.0 - o.beta2)
 
 
-def _dots(piece: Piece, scratch: _Scratch, double: _Scratch | None) -> Tensor:
-    """Return the four dots of a piece, in float64 where there are buffers for it."""
-    correction = 1.0 / piece.bias1
-    if double is not None:
-        v, m = double.like(piece.m)
-        return sums.wide_dots(v.copy_(piece.v).view(-1), m.copy_(piece.m).view(-1), correction)
-    d = sums.add_scaled(piece.v, piece.m, -correction, out=scratch.like(piece.m)[0])
-    return sums.dots(piece.v.reshape(-1), piece.m.reshape(-1), correction, d.view(-1))
+def _wide_dots(piece: Piece, double: _Scratch) -> Tensor:
+    """Return the four dots of a piece in float64, with two such buffers."""
+    v, m = double.like(piece.m)
+    v, m = v.copy_(piece.v).view(-1), m.copy_(piece.m).view(-1)
+    return sums.wide_dots(v, m, 1.0 / piece.bias1)
 
 
 def _add(found: list[Tensor], total: Tensor) -> None:
@@ -179,23 +192,23 @@ def _add(found: list[Tensor], total: Tensor) -> None:
         total += torch.stack(found).to(total).sum(0)
 
 
-def _move_theta(piece: Piece, move: Move, m_hat: Tensor, denominator: Tensor, own: Tensor) -> None:
-    """Take both steps from m_hat, with two buffers to work in."""
-    theta, _, m, v, s, _, bias2, eps = piece
+def _move_theta(piece: Piece, move: Move, denominator: Tensor, own: Tensor) -> None:
+    """Take both steps, with two buffers to work in."""
+    theta, _, m, v, s, bias1, bias2, eps = piece
     _, along, o, box = move
     moved = theta if theta.dtype == m.dtype else own.copy_(theta)
     if o.decay:
         moved.mul_(1.0 - o.lr * o.decay)
     root = torch.rsqrt(s, out=denominator).reciprocal_()  # on CPUs in less time than torch.sqrt
     sums.add_scaled(eps, root, 1.0 / bias2**0.5, out=denominator)
-    if isinstance(o.lr, Tensor):
-        moved.sub_(m_hat.div_(denominator).mul_(o.lr))
-    elif o.lr:
-        moved.addcdiv_(m_hat, denominator, value=-o.lr)
-    if isinstance(along, Tensor):
-        moved.sub_(torch.mul(v, along, out=denominator))
-    elif along:
-        moved.add_(v, alpha=-along)
+    if isinstance(o.lr, Tensor) or o.lr:
+        rate = o.lr / bias1
+        if isinstance(rate, Tensor):
+            moved.sub_(torch.div(m, denominator, out=denominator).mul_(rate))
+        else:
+            moved.addcdiv_(m, denominator, value=-rate)
+    if isinstance(along, Tensor) or along:
+        sums.add_to(moved, v, -along, denominator)
     if box is not None:
         moved.clamp_(*box)
     if moved is not theta:

@@ -75,15 +75,9 @@ static int are_trusted(int64_t n, const double dots[4])
     return dots[3] - dots[1] * dots[1] / dots[0] > 1e-2 * fmin(dots[2], dots[3]);
 }
 
-/* The sums of a group's lanes over n elements of low-bit state, the third of which is |m|^2. */
-static int fold_kept(float lanes[4][16], int64_t n, double inv1, double dots[4])
+static inline void add_dots(const double own[4], double dots[4])
 {
-    for (int k = 0; k < 4; k++) {
-        dots[k] = 0;
-        for (int lane = 0; lane < 16; lane++) dots[k] += lanes[k][lane];
-    }
-    dots[2] *= inv1 * inv1;
-    return are_trusted(n, dots);
+    for (int k = 0; k < 4; k++) dots[k] += own[k];
 }
 
 #include "native_storage.h"

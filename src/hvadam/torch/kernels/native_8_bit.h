@@ -391,10 +391,10 @@ INLINE FOR(kept_t) FOR(block_at)(const row_t *row, int64_t at, int64_t n,
                          row->v_scales + block, row->s_scales + block, n};
 }
 
-static void FOR(i8_first)(const row_t *row, const group_t *o, int64_t at, int64_t n, float *theta,
-                          const float *g, const FOR(wide_constants_t) *c, double dots[4])
+static void FOR(i8_first)(const row_t *row, const uint32_t keys[2], int64_t at, int64_t n,
+                          float *theta, const float *g, const FOR(wide_constants_t) *c,
+                          double dots[4])
 {
-    const uint32_t keys[2] = {key_of(row, o, -1, 1), key_of(row, o, 0, 0)};
     uint8_t copy[3][STATE_BLOCK];
     FOR(wide_vector_t) sums[PARTS][4] = {{{0}}};
     float lanes[4][16];
@@ -420,17 +420,16 @@ static void FOR(i8_first)(const row_t *row, const group_t *o, int64_t at, int64_
     for (int k = 0; k < 4; k++)
         for (int part = 0; part < PARTS; part++)
             memcpy(lanes[k] + part * (WIDE / 4), &sums[part][k], WIDE);
-    if (!fold_kept(lanes, n, row->inv1, dots)) {
+    if (!FOR(kept_fold)(lanes, n, row->inv1, dots)) {
         float m[SUB], v[SUB];
         decode_8_bit(row, at, n, m, v);
         FOR(double_dots)(n, m, v, row->inv1, dots);
     }
 }
 
-static void FOR(i8_second)(const row_t *row, const group_t *o, int64_t at, int64_t n, float *theta,
+static void FOR(i8_second)(const row_t *row, uint32_t key, int64_t at, int64_t n, float *theta,
                            const FOR(wide_constants_t) *c)
 {
-    const uint32_t key = key_of(row, o, 0, 1);
     uint8_t copy[3][STATE_BLOCK];
     for (int64_t i = 0; i < n; i += STATE_BLOCK) {
         const int64_t part = n - i < STATE_BLOCK ? n - i : STATE_BLOCK;

@@ -229,13 +229,13 @@ INLINE void FOR(bf16_first_as)(int64_t n, float *theta, const float *g, uint16_t
     memcpy(s + whole, rest[2], 2 * count);
 }
 
-static void FOR(bf16_first)(const row_t *row, const group_t *o, int64_t at, int64_t n, float *theta,
-                            const float *g, const FOR(wide_constants_t) *c, double dots[4])
+static void FOR(bf16_first)(const row_t *row, const uint32_t of_row[2], int64_t at, int64_t n,
+                            float *theta, const float *g, const FOR(wide_constants_t) *c,
+                            double dots[4])
 {
     uint16_t *m = (uint16_t *)row->m + at, *v = (uint16_t *)row->v + at;
     uint16_t *s = (uint16_t *)row->s + at;
-    const uint32_t keys[2] = {key_of(row, o, -1, 1) + (uint32_t)(at / 4),
-                              key_of(row, o, 0, 0) + (uint32_t)(at / 4)};
+    const uint32_t keys[2] = {of_row[0] + (uint32_t)(at / 4), of_row[1] + (uint32_t)(at / 4)};
     FOR(wide_vector_t) sums[PARTS][4] = {{{0}}};
     if (c->flags == 0)
         FOR(bf16_first_as)(n, theta, g, m, v, s, keys, c, 0, sums);
@@ -249,7 +249,7 @@ static void FOR(bf16_first)(const row_t *row, const group_t *o, int64_t at, int6
         for (int part = 0; part < PARTS; part++) own[part] = sums[part][k];
         FOR(store_floats)(lanes[k], own);
     }
-    if (!fold_kept(lanes, n, row->inv1, dots)) {
+    if (!FOR(kept_fold)(lanes, n, row->inv1, dots)) {
         float m_[SUB], v_[SUB];
         for (int64_t i = 0; i < n; i++) m_[i] = bf16_to_float(m[i]);
         for (int64_t i = 0; i < n; i++) v_[i] = bf16_to_float(v[i]);
@@ -293,12 +293,12 @@ INLINE void FOR(bf16_second_as)(int64_t n, float *theta, const uint16_t *m, uint
     memcpy(v + whole, rest[1], 2 * count);
 }
 
-static void FOR(bf16_second)(const row_t *row, const group_t *o, int64_t at, int64_t n,
+static void FOR(bf16_second)(const row_t *row, uint32_t of_row, int64_t at, int64_t n,
                              float *theta, const FOR(wide_constants_t) *c)
 {
     const uint16_t *m = (const uint16_t *)row->m + at, *s = (const uint16_t *)row->s + at;
     uint16_t *v = (uint16_t *)row->v + at;
-    const uint32_t key = key_of(row, o, 0, 1) + (uint32_t)(at / 4);
+    const uint32_t key = of_row + (uint32_t)(at / 4);
     if (!(c->flags & (STILL | BOUNDED | FAR)))
         FOR(bf16_second_as)(n, theta, m, v, s, key, c, 0);
     else

@@ -28,6 +28,20 @@ INLINE int FOR(double_fold)(const FOR(double_vector_t) sums[4], int64_t n, doubl
     return 1;
 }
 
+/* The sums of a group's lanes over n elements of low-bit state, the third of which is |m|^2. */
+INLINE int FOR(kept_fold)(float lanes[4][16], int64_t n, double inv1, double dots[4])
+{
+    for (int k = 0; k < 4; k++) {
+        quad_t quads[4];
+        memcpy(quads, lanes[k], sizeof quads);
+        lanes_t sum = (FOR(widen)(quads[0]) + FOR(widen)(quads[1])) +
+                      (FOR(widen)(quads[2]) + FOR(widen)(quads[3]));
+        dots[k] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    }
+    dots[2] *= inv1 * inv1;
+    return are_trusted(n, dots);
+}
+
 INLINE void FOR(double_dot_lanes)(quad_t m_hat, quad_t v, lanes_t sums[4])
 {
     lanes_t a = FOR(widen)(m_hat), b = FOR(widen)(v), d = b - a;
@@ -88,76 +102,121 @@ static void FOR(double_dots)(int64_t n, const float *m, const float *v, double i
 #include "native_bf16.h"
 #include "native_8_bit.h"
 
-/* m and s of one block, and its dots; for the late step the rest of it too. */
+/* Theta of some elements, if a first pass with these flags needs it. */
+INLINE float *FOR(theta_for)(const row_t *row, int64_t at, int64_t n, int flags, float *buffer)
+{
+    if (!(flags & (COUPLED | LATE))) return buffer;
+    return (float *)load(row->theta + at * SIZE[row->theta_type], row->theta_type, n, buffer);
+}
+
+/* m and s of some elements, and their dots; for the late step the rest of it too. */
+INLINE void FOR(float_first)(const row_t *row, int64_t at, int64_t n,
+                             const FOR(float_constants_t) *c, double dots[4])
+{
+    float theta_buffer[SUB], g_buffer[SUB];
+    const float *g = load(row->g + at * SIZE[row->g_type], row->g_type, n, g_buffer);
+    float *theta = FOR(theta_for)(row, at, n, c->flags, theta_buffer);
+    float *m = (float *)row->m + at, *v = (float *)row->v + at;
+    if (!FOR(float_first_pass)(n, theta, g, m, v, (float *)row->s + at, c, dots))
+        FOR(double_dots)(n, m, v, row->inv1, dots);
+    if (c->flags & LATE) store(row->theta + at * SIZE[row->theta_type], row->theta_type, n, theta);
+}
+
+INLINE void FOR(low_bit_first)(const row_t *row, const uint32_t keys[2], int64_t at, int64_t n,
+                               const FOR(wide_constants_t) *c, double dots[4])
+{
+    float theta_buffer[SUB], g_buffer[SUB];
+    const float *g = load(row->g + at * SIZE[row->g_type], row->g_type, n, g_buffer);
+    float *theta = FOR(theta_for)(row, at, n, c->flags, theta_buffer);
+    if (row->state_type == BF16)
+        FOR(bf16_first)(row, keys, at, n, theta, g, c, dots);
+    else
+        FOR(i8_first)(row, keys, at, n, theta, g, c, dots);
+    if (c->flags & LATE) store(row->theta + at * SIZE[row->theta_type], row->theta_type, n, theta);
+}
+
+INLINE void FOR(double_first)(const row_t *row, int64_t at, int64_t n,
+                              const FOR(double_constants_t) *c, double dots[4])
+{
+    FOR(double_first_pass)
+    (n, (double *)row->theta + at, (const double *)row->g + at, (double *)row->m + at,
+     (double *)row->v + at, (double *)row->s + at, c, dots);
+}
+
+/* All parts of a block in turn; what they share is computed once. */
+#define EACH_PART(...)                                          \
+    for (int64_t i = start, end = start + n; i < end; i += SUB) { \
+        int64_t part = end - i < SUB ? end - i : SUB;           \
+        __VA_ARGS__;                                            \
+    }
+
 static void FOR(first)(const row_t *row, const group_t *o, int late, int64_t start, int64_t n,
                        double *dots)
 {
-    const FOR(float_constants_t) c = FOR(float_constants)(row, o, row->weight, row->along, late);
-    for (int64_t i = start, end = start + n; i < end; i += SUB) {
-        int64_t part = end - i < SUB ? end - i : SUB;
-        double own[4];
-        if (row->state_type == F64) {
-            const FOR(double_constants_t) exact =
-                FOR(double_constants)(row, o, row->weight, row->along, late);
-            FOR(double_first_pass)
-            (part, (double *)row->theta + i, (const double *)row->g + i, (double *)row->m + i,
-             (double *)row->v + i, (double *)row->s + i, &exact, own);
-        } else {
-            float theta_buffer[SUB], g_buffer[SUB];
-            char *memory = row->theta + i * SIZE[row->theta_type];
-            const float *g = load(row->g + i * SIZE[row->g_type], row->g_type, part, g_buffer);
-            float *theta = theta_buffer;
-            if (c.flags & (COUPLED | LATE))
-                theta = (float *)load(memory, row->theta_type, part, theta_buffer);
-            if (row->state_type == F32) {
-                float *m = (float *)row->m + i, *v = (float *)row->v + i;
-                if (!FOR(float_first_pass)(part, theta, g, m, v, (float *)row->s + i, &c, own))
-                    FOR(double_dots)(part, m, v, row->inv1, own);
-            } else {
-                const FOR(wide_constants_t) wide =
-                    FOR(wide_constants)(row, o, row->weight, row->along, late);
-                if (row->state_type == BF16)
-                    FOR(bf16_first)(row, o, i, part, theta, g, &wide, own);
-                else
-                    FOR(i8_first)(row, o, i, part, theta, g, &wide, own);
-            }
-            if (late) store(memory, row->theta_type, part, theta);
-        }
-        for (int k = 0; k < 4; k++) dots[k] += own[k];
+    double own[4];
+    if (row->state_type == F64) {
+        const FOR(double_constants_t) c =
+            FOR(double_constants)(row, o, row->weight, row->along, late);
+        EACH_PART(FOR(double_first)(row, i, part, &c, own); add_dots(own, dots))
+    } else if (row->state_type == F32) {
+        const FOR(float_constants_t) c = FOR(float_constants)(row, o, row->weight, row->along, late);
+        EACH_PART(FOR(float_first)(row, i, part, &c, own); add_dots(own, dots))
+    } else {
+        const FOR(wide_constants_t) c = FOR(wide_constants)(row, o, row->weight, row->along, late);
+        const uint32_t keys[2] = {key_of(row, o, -1, 1), key_of(row, o, 0, 0)};
+        EACH_PART(FOR(low_bit_first)(row, keys, i, part, &c, own); add_dots(own, dots))
     }
 }
 
-/* v and theta of one block. */
+/* v and theta of some elements. */
+INLINE void FOR(float_second)(const row_t *row, int64_t at, int64_t n,
+                              const FOR(float_constants_t) *c)
+{
+    float buffer[SUB];
+    char *memory = row->theta + at * SIZE[row->theta_type];
+    float *theta = (float *)load(memory, row->theta_type, n, buffer);
+    FOR(float_second_pass)
+    (n, theta, (const float *)row->m + at, (float *)row->v + at, (const float *)row->s + at, c);
+    store(memory, row->theta_type, n, theta);
+}
+
+INLINE void FOR(low_bit_second)(const row_t *row, uint32_t key, int64_t at, int64_t n,
+                                const FOR(wide_constants_t) *c)
+{
+    float buffer[SUB];
+    char *memory = row->theta + at * SIZE[row->theta_type];
+    float *theta = (float *)load(memory, row->theta_type, n, buffer);
+    if (row->state_type == BF16)
+        FOR(bf16_second)(row, key, at, n, theta, c);
+    else
+        FOR(i8_second)(row, key, at, n, theta, c);
+    store(memory, row->theta_type, n, theta);
+}
+
+INLINE void FOR(double_second)(const row_t *row, int64_t at, int64_t n,
+                               const FOR(double_constants_t) *c)
+{
+    FOR(double_second_pass)
+    (n, (double *)row->theta + at, (const double *)row->m + at, (double *)row->v + at,
+     (const double *)row->s + at, c);
+}
+
 static void FOR(second)(const row_t *row, const group_t *o, int64_t start, int64_t n, double weight,
                         double along)
 {
-    const FOR(float_constants_t) c = FOR(float_constants)(row, o, weight, along, 0);
-    for (int64_t i = start, end = start + n; i < end; i += SUB) {
-        int64_t part = end - i < SUB ? end - i : SUB;
-        if (row->state_type == F64) {
-            const FOR(double_constants_t) exact = FOR(double_constants)(row, o, weight, along, 0);
-            FOR(double_second_pass)
-            (part, (double *)row->theta + i, (const double *)row->m + i, (double *)row->v + i,
-             (const double *)row->s + i, &exact);
-            continue;
-        }
-        float buffer[SUB];
-        char *memory = row->theta + i * SIZE[row->theta_type];
-        float *theta = (float *)load(memory, row->theta_type, part, buffer);
-        if (row->state_type == F32) {
-            FOR(float_second_pass)
-            (part, theta, (const float *)row->m + i, (float *)row->v + i, (const float *)row->s + i,
-             &c);
-        } else {
-            const FOR(wide_constants_t) wide = FOR(wide_constants)(row, o, weight, along, 0);
-            if (row->state_type == BF16)
-                FOR(bf16_second)(row, o, i, part, theta, &wide);
-            else
-                FOR(i8_second)(row, o, i, part, theta, &wide);
-        }
-        store(memory, row->theta_type, part, theta);
+    if (row->state_type == F64) {
+        const FOR(double_constants_t) c = FOR(double_constants)(row, o, weight, along, 0);
+        EACH_PART(FOR(double_second)(row, i, part, &c))
+    } else if (row->state_type == F32) {
+        const FOR(float_constants_t) c = FOR(float_constants)(row, o, weight, along, 0);
+        EACH_PART(FOR(float_second)(row, i, part, &c))
+    } else {
+        const FOR(wide_constants_t) c = FOR(wide_constants)(row, o, weight, along, 0);
+        const uint32_t key = key_of(row, o, 0, 1);
+        EACH_PART(FOR(low_bit_second)(row, key, i, part, &c))
     }
 }
+#undef EACH_PART
 
 /* The sum of squares of one block of gradients: in lanes of float, part by part, and in double
  * where they overflow. What underflows is nothing beside the 1e-6 that clipping adds. */

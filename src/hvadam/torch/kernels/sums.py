@@ -19,22 +19,76 @@ FEW = 32 * ROW
 SMALLEST = 2.0**-80  # of the sums in float32: below it squares may be lost that would count
 
 
-def dots(v: Tensor, m: Tensor, correction: float | Tensor, d: Tensor) -> Tensor:
-    """Return ‖v-m̂‖², <v-m̂,v>, ‖m̂‖², ‖v‖² in the state's dtype, off by some 1e-9 of themselves.
-
-    On a CPU those that leave the dtype's range are taken in float64 instead, and so are those of
-    few elements, whose roundings do not average out.
+class Dots:
+    """Sums the four dots of many pieces, whose rows are kept apart until all are there.
 
     Args:
-        v: The hidden vector, flat.
-        m: Its m, flat.
-        correction: m_hat / m.
-        d: v - m_hat.
+        like: A tensor of the dtype and device of the state.
+        elements: Of all pieces.
     """
-    if v.numel() >= FEW or not _is_checked(v):
-        m_hat_squared = squares(m) * (correction * correction)
-        found = torch.stack([squares(d), products(d, v), m_hat_squared, squares(v)])
-        if not _is_checked(v) or _in_range(found[0], found[2], found[3]):
+
+    def __init__(self, like: Tensor, elements: int) -> None:
+        self._wide = devices.widest(like.device)
+        self._d, self._m, self._v = like.new_empty(3, elements // ROW).unbind()  # norms of rows
+        self._products = like.new_empty(elements // ROW)  # of d and v
+        self._filled = 0
+        self._rest: list[Tensor] = []
+
+    def add(self, v: Tensor, m: Tensor, correction: float | Tensor, buffer: Tensor) -> None:
+        """Add a piece: v and m, flat, m_hat / m, and a buffer of their size to work in."""
+        rows, rest = divmod(v.numel(), ROW)
+        if rows:
+            whole = [x[: rows * ROW] for x in (v, m, buffer)] if rest else [v, m, buffer]
+            v_rows, m_rows, d_rows = (x.view(rows, ROW) for x in whole)
+            add_scaled(v_rows, m_rows, -correction, out=d_rows)
+            here = slice(self._filled, self._filled + rows)
+            torch.linalg.vector_norm(d_rows, dim=1, out=self._d[here])
+            torch.linalg.vector_norm(m_rows, dim=1, out=self._m[here]).mul_(correction)
+            torch.linalg.vector_norm(v_rows, dim=1, out=self._v[here])
+            products = torch.mul(d_rows, v_rows, out=d_rows)
+            torch.sum(products, dim=1, out=self._products[here])
+            self._filled += rows
+        if rest:
+            v_end, m_end = (x[rows * ROW :].to(self._wide, copy=True) for x in (v, m))
+            self._rest.append(wide_dots(v_end, m_end, correction))
+
+    def total(self) -> Tensor:
+        """Return ‖v-m̂‖², <v-m̂,v>, ‖m̂‖², ‖v‖² in the widest dtype, off by some 1e-9 of themselves.
+
+        Each row is off by a rounding; the more there are, the less is left of it.
+        """
+        norms = (x[: self._filled].to(self._wide) for x in (self._d, self._m, self._v))
+        dd, mm, vv = (x.dot(x) for x in norms)
+        dv = self._products[: self._filled].sum(dtype=self._wide)
+        return torch.stack([torch.stack([dd, dv, mm, vv]), *self._rest]).sum(0)
+
+
+def may_be_narrow(like: Tensor, elements: int) -> bool:
+    """Return whether the dots of so many elements may be summed in the dtype of the state.
+
+    On a CPU those of few elements are taken in float64: their roundings would not average out.
+    """
+    return elements >= FEW or not _is_checked(like)
+
+
+def are_in_range(dots: Tensor, like: Tensor) -> bool:
+    """Return whether dots that were summed in the dtype of the state lost nothing that counts.
+
+    Where v and m_hat are in range and their difference is not, the two are equal but for rounding.
+    """
+    if not _is_checked(like):
+        return True
+    dd, _, mm, vv = dots.tolist()
+    return dd < math.inf and _in_range(mm, vv)
+
+
+def dots(v: Tensor, m: Tensor, correction: float | Tensor) -> Tensor:
+    """Return the four dots of two flat vectors, m_hat being correction times m."""
+    if may_be_narrow(v, v.numel()):
+        narrow = Dots(v, v.numel())
+        narrow.add(v, m, correction, torch.empty_like(v))
+        found = narrow.total()
+        if are_in_range(found, v):
             return found
     return wide_dots(v.double(), m.double(), correction)
 
@@ -59,30 +113,13 @@ def fused_dots(v: Tensor, m_hat: Tensor) -> Tensor:
 
 def foot(x: Tensor) -> Tensor:
     """Return ‖x‖² of a flat piece of the moved v; on a CPU in float64 if it leaves the range."""
-    found = squares(x)
-    if not _is_checked(x) or _in_range(found):
-        return found
-    return x.double().square().sum()
-
-
-def squares(x: Tensor) -> Tensor:
-    """Return the sum of squares of a flat tensor: of rows in its dtype, over rows in the widest."""
-    whole, wide = x.numel() - x.numel() % ROW, devices.widest(x.device)
-    rest = x[whole:].dot(x[whole:]).to(wide)
-    if not whole:
-        return rest
-    norms = torch.linalg.vector_norm(x[:whole].view(-1, ROW), dim=1).to(wide)
-    return norms.dot(norms) + rest
-
-
-def products(x: Tensor, y: Tensor) -> Tensor:
-    """Return the dot of two flat tensors, summed likewise."""
-    whole, wide = x.numel() - x.numel() % ROW, devices.widest(x.device)
-    rest = x[whole:].dot(y[whole:]).to(wide)
-    if not whole:
-        return rest
-    rows = torch.linalg.vecdot(x[:whole].view(-1, ROW), y[:whole].view(-1, ROW))
-    return rows.sum(dtype=wide) + rest
+    wide, whole = devices.widest(x.device), x.numel() - x.numel() % ROW
+    norms = torch.linalg.vector_norm(x[:whole].view(whole // ROW, ROW), dim=1).to(wide)
+    rest = x[whole:].to(wide)
+    found = norms.dot(norms) + rest.dot(rest)
+    if _is_checked(x) and not _in_range(found.item()):
+        return x.double().square().sum()
+    return found
 
 
 def add_scaled(x: Tensor, y: Tensor, scale: float | Tensor, out: Tensor) -> Tensor:
@@ -92,9 +129,17 @@ def add_scaled(x: Tensor, y: Tensor, scale: float | Tensor, out: Tensor) -> Tens
     return torch.add(x, y, alpha=scale, out=out)
 
 
-def _in_range(*found: Tensor) -> bool:
+def add_to(x: Tensor, y: Tensor, scale: float | Tensor, buffer: Tensor) -> None:
+    """Add scale y to x, with a buffer of their size and dtype to work in."""
+    if isinstance(scale, Tensor):
+        x.add_(torch.mul(y, scale, out=buffer))
+    else:
+        x.add_(y, alpha=scale)
+
+
+def _in_range(*squares: float) -> bool:
     """Return whether sums of squares in float32 lost nothing that counts."""
-    return all(SMALLEST <= x.item() < math.inf for x in found)
+    return all(SMALLEST <= x < math.inf for x in squares)
 
 
 def _is_checked(x: Tensor) -> bool:
