@@ -21,10 +21,13 @@ def test_doses_are_read_with_what_the_hidden_vector_did(tmp_path: Path) -> None:
     assert [dose.share for dose in found.doses] == [1, 1 / 4, 1 / 16]
     assert [dose.alignment for dose in found.doses] == list(ALIGNMENT.values())
     assert {dose.hidden_share for dose in found.doses} == {0.4}
+    assert {dose.hidden_most for dose in found.doses} == {found.hidden_most} == {0.4}
     for dose in found.doses:
         assert dose.amount == pytest.approx(math.log(math.sqrt(dose.batch / 15)), abs=0.02)
         assert dose.seen >= LOOKED_AT
         assert dose.n == 5
+        low, high = dose.low or math.nan, dose.high or math.nan
+        assert -math.inf < low <= (dose.amount or 0) <= high < math.inf
         assert dose.rates == {"hvadam": 3e-3, "adam": 3e-3}
 
 
@@ -42,7 +45,7 @@ def test_a_dose_without_the_full_batch_has_no_share(tmp_path: Path) -> None:
 
 def made_dose(amount: float, alignment: float | None, share: float | None = None) -> Dose:
     low, high = amount - 1, amount + 1
-    return Dose("t", "t", 8, 1.0, 900, 5, amount, low, high, alignment, share, 300, {})
+    return Dose("t", "t", 8, 1.0, 900, 5, amount, low, high, alignment, share, share, 300, {})
 
 
 def test_the_rule_parts_the_doses_and_says_what_guessing_does() -> None:

@@ -80,33 +80,46 @@ def draw_suites(evidence: Evidence) -> Figure:
 
 
 def draw_noise(doses: Sequence[Dose]) -> Figure:
-    """Draw the response over the dose, and over the alignment that was measured."""
-    figure = blank(3.3)
-    left, right = figure.subplots(1, 2, sharey=True)
+    """Draw the response over the dose, and over what the diagnostics said of it."""
+    figure = blank(5.6)
+    panels = figure.subplot_mosaic([["dose", "dose"], ["alignment", "share"]], height_ratios=[4, 3])
+    top, left, right = (panels[name] for name in ("dose", "alignment", "share"))
     hues = (RED, BLUE, GREEN)
     tasks = list(dict.fromkeys(dose.task for dose in doses))
     for place, task in enumerate(tasks):
         own = [dose for dose in doses if dose.task == task and dose.amount is not None]
         colour = shade(hues[place]) if place < len(hues) else GREY
-        style = {"color": colour, "marker": "osD^v"[place % 5], "ms": 5, "lw": 1.4}
-        known = [dose for dose in own if dose.share is not None]
-        left.plot([d.share for d in known], list(map(_response, known)), label=named(task), **style)
-        seen = [dose for dose in own if dose.alignment is not None]
-        right.plot([d.alignment for d in seen], list(map(_response, seen)), **{**style, "lw": 0})
-    for axes in (left, right):
+        style = {"color": colour, "marker": "osD^v"[place % 5], "ms": 5}
+        aside = 1.09 ** (place - (len(tasks) - 1) / 2)  # or ranges would hide each other
+        known = [(dose, dose.share * aside) for dose in own if dose.share is not None]
+        for dose, x in known:
+            ends = [ratio(end) for end in (dose.low, dose.high) if end is not None]
+            top.plot([x] * len(ends), ends, color=colour, lw=1, alpha=0.7)
+        ys = [_response(dose) for dose, _ in known]
+        top.plot([x for _, x in known], ys, label=named(task), lw=1.4, **style)
+        for axes, diagnostic in ((left, "alignment"), (right, "hidden_share")):
+            seen = [dose for dose in own if getattr(dose, diagnostic)]
+            xs = [getattr(dose, diagnostic) for dose in seen]
+            axes.plot(xs, list(map(_response, seen)), lw=0, **style)
+    for axes in (top, left, right):
         axes.axhline(1, color=ground().ink, lw=1)
         axes.set_yscale("log")
         plain_ticks(axes.yaxis)
         axes.tick_params(labelsize=9)
         tidy(axes, grid=True)
-    left.set_xscale("log")
-    shares = sorted({dose.share for dose in doses if dose.share})
-    left.set_xticks(shares, [tables.part_of(share) for share in shares])
-    left.minorticks_off()
-    left.invert_xaxis()
-    left.set_xlabel("batch, as a share of all: less is noisier", fontsize=9)
-    right.set_xlabel("alignment after a few hundred steps", fontsize=9)
-    left.set_ylabel("HVAdam's loss / Adam's", fontsize=9)
+    top.set_xscale("log")
+    smallest = min((dose.share for dose in doses if dose.share), default=1.0)
+    shares = [4.0**-k for k in range(round(-math.log(smallest, 4)) + 1)]
+    top.set_xticks(shares, [tables.part_of(share) for share in shares])
+    top.invert_xaxis()
+    right.set_xscale("log")
+    for axes in (top, left, right):
+        axes.minorticks_off()
+    top.set_xlabel("batch, as a share of all: less is noisier", fontsize=9)
+    left.set_xlabel("alignment after a few hundred steps", fontsize=9)
+    right.set_xlabel("share of the step along v, then", fontsize=9)
+    for axes in (top, left):
+        axes.set_ylabel("HVAdam's loss / Adam's", fontsize=9)
     figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=9)
     return figure
 

@@ -85,19 +85,20 @@ def doses(evidence: Evidence) -> Table:
     """Return the response to each dose of noise, beside what the hidden vector did."""
     rows = [
         [
-            Markdown(title(dose)),
+            Markdown(title(dose).removesuffix(", full batch")),  # as the task is by itself
             f"{dose.batch:,}",
             NOTHING if dose.share is None else part_of(dose.share),
             _ratio(dose),
             _plain(dose.alignment),
-            _plain(dose.hidden_share),
+            number(dose.hidden_share, 2),
+            number(dose.hidden_most, 2),
             ", ".join(_rate(dose.rates.get(name)) for name in (OURS, REFERENCE)),
             str(dose.n),
         ]
         for dose in evidence.noise.doses
     ]
     heads = [
-        *("", "batch", "of all", "HVAdam's loss / Adam's", "alignment", "hidden share"),
+        *("", "batch", "of all", "HVAdam's loss / Adam's", "alignment", "hidden share", "at most"),
         *("lr: HVAdam, Adam", "n"),
     ]
     return Table(heads, rows)
@@ -249,7 +250,8 @@ def _best(task: TaskEvidence) -> str:
 def _ratio(dose: Dose) -> str:
     if dose.amount is None or dose.low is None or dose.high is None:
         return NOTHING
-    return factor(ratio(dose.amount))
+    middle, *ends = (factor(ratio(x)) for x in (dose.amount, dose.high, dose.low))
+    return f"×{middle} [{', '.join(ends)}]"
 
 
 def _plain(x: Number) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hvadam_bench.analysis import effects
 from hvadam_bench.analysis.statistics import paired
 from hvadam_bench.contenders import OURS, REFERENCE
-from hvadam_bench.running.records import Record
+from hvadam_bench.running.records import Point, Record
 from hvadam_bench.studies.evidence.describe import middle, results_of, rounded, unfinished
 from hvadam_bench.studies.evidence.parts import PartResults
 from hvadam_bench.studies.evidence.result import Dose, Noise, Number, Rule
@@ -69,7 +69,7 @@ def _dose(reading: PartResults, whole: int | None) -> Dose:
     ours, theirs = task.contenders[OURS], task.contenders[REFERENCE]
     pairs = paired(ours.judged, theirs.judged, task.metric)
     effect = effects.compare([a for a, _ in pairs], [b for _, b in pairs], SCALE)
-    ends = (effect.estimate, effect.interval.low, effect.interval.high)
+    ends = (effect.estimate, effect.narrow.low, effect.narrow.high)
     looks = [_look(run) for run in ours.judged]
     batch = _batch(reading)
     return Dose(
@@ -81,6 +81,7 @@ def _dose(reading: PartResults, whole: int | None) -> Dose:
         effect.n,
         *map(rounded, ends),
         *(middle(look[1].get(name, math.nan) for look in looks) for name in DIAGNOSTICS),
+        hidden_most=_most(ours.judged),
         seen=max(step for step, _ in looks),
         rates={name: one.options.get("lr") for name, one in task.contenders.items()},
     )
@@ -90,7 +91,18 @@ def _look(run: Record) -> tuple[int, dict[str, float]]:
     """Return the step of the first evaluation after a few hundred, and its diagnostics."""
     later = [point for point in run.curve if point.step >= LOOKED_AT]
     point = later[0] if later else run.curve[-1]
-    return point.step, next(iter(point.diagnostics.values()), {})
+    return point.step, _diagnostics(point)
+
+
+def _most(runs: Sequence[Record]) -> Number:
+    """Return the largest share of the step that the hidden part had in any of the runs."""
+    points = (point for run in runs for point in run.curve)
+    shares = [_diagnostics(point).get("hidden_share") for point in points]
+    return rounded(max((one for one in shares if one is not None), default=math.nan))
+
+
+def _diagnostics(point: Point) -> dict[str, float]:
+    return next(iter(point.diagnostics.values()), {})
 
 
 def _batch(reading: PartResults) -> int:

@@ -200,8 +200,10 @@ class Dose:
         task, title: Which.
         batch: Examples in a batch, `share` of all that there are, if that is known.
         steps, n: Of a run; seeds.
-        amount, low, high: HVAdam beside Adam, as in `Beside`.
+        amount, low, high: HVAdam beside Adam, and its 90% interval: of five seeds the range, for
+            so few have no 95% one.
         alignment, hidden_share: HVAdam's diagnostics at step `seen`; medians over runs.
+        hidden_most: The largest share of the step that its hidden part had at any evaluation.
         rates: The learning rates of both.
     """
 
@@ -216,6 +218,7 @@ class Dose:
     high: Number
     alignment: Number
     hidden_share: Number
+    hidden_most: Number
     seen: int
     rates: Mapping[str, Number]
 
@@ -256,6 +259,12 @@ class Noise:
     doses: tuple[Dose, ...]
     unfinished: tuple[Unfinished, ...]
     rule: Rule | None
+
+    @property
+    def hidden_most(self) -> Number:
+        """Return the largest share that the hidden part ever had with less than the full batch."""
+        noisy = [one for one in self.doses if one.share is not None and one.share < 1]
+        return max((one.hidden_most for one in noisy if one.hidden_most is not None), default=None)
 
 
 @dataclass(frozen=True)
