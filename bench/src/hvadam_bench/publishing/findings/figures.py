@@ -166,7 +166,7 @@ def _draw_suite(axes: Axes, suite: Suite) -> None:
     axes.axvline(0, color=ground().ink, lw=1)
     axes.set_yticks(range(len(rows)), [_row_label(task) for task, *_ in rows], fontsize=9)
     axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_xlim(-reach, reach)
+    axes.set_xlim(-1.03 * reach, 1.03 * reach)  # or a dot at the end would be cut in half
     if suite.part == "smooth":
         marks = [x for x in (0.01, 0.03, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 100) if _within(x, reach)]
         axes.set_xticks([math.log(x) for x in marks], [f"{x:g}" for x in marks])
