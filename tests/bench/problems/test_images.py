@@ -34,6 +34,20 @@ def test_evaluation_averages_over_images_in_eval_mode(monkeypatch: pytest.Monkey
     assert not model.training  # as it was
 
 
+def test_a_glance_is_at_the_first_validation_images() -> None:
+    one = problem("cifar10_resnet8")
+    assert one.curve_images == 10
+    pictures, indices = one.parts["valid"]
+    glanced = one.glance()
+    assert glanced != one.evaluate("valid")
+    one.parts["valid"] = pictures, indices[:10]
+    assert glanced == one.evaluate("valid")
+    one.curve_images = None
+    assert one.glance() == one.evaluate("valid")
+    with pytest.raises(ValueError, match="curve_images must be at least 1, got 0"):
+        problem("cifar10_resnet8", curve_images=0)
+
+
 @pytest.mark.parametrize("protocol", ["standard", "inherited"])
 def test_batches_are_the_same_whenever_asked_for(protocol: str) -> None:
     one, again = (problem("cifar10_vit_b16", protocol, seed=3) for _ in range(2))

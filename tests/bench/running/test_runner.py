@@ -150,6 +150,16 @@ def test_heads_get_their_own_variants(toys: Builder, store: Store) -> None:
     assert seen == [0, 1, 2] * 8
 
 
+def test_a_curve_takes_a_glance_but_for_its_last_point(
+    toys: Builder, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, asked = Toy.evaluate, config("sgd")
+    monkeypatch.setattr(Toy, "glance", lambda self: {**whole(self, "valid"), "loss": 7.0})
+    *before, last = run(asked, store).curve
+    assert {point.valid["loss"] for point in before} == {7.0}
+    assert 0 < last.valid["loss"] < 7.0
+
+
 @pytest.mark.parametrize("how", ["bound", "nan", "measure"])
 def test_divergence_is_a_result(
     how: str, toys: Builder, store: Store, monkeypatch: pytest.MonkeyPatch

@@ -100,7 +100,8 @@ class ImageProblem(Problem):
     Args:
         make: Classes -> the network; its random numbers come from the run's seed.
         pictures: What to learn from and be tested on.
-        settings: "epochs" or "steps", "batch_size" and "weight_decay" are read.
+        settings: "epochs" or "steps", "batch_size" and "weight_decay" are read; "curve_images",
+            if there, says how many validation images are enough for a curve.
         seed: The run's.
         protocol: "standard" or "inherited".
         schedule: Epochs done -> what to multiply the learning rate by. If None, it rises for the
@@ -137,6 +138,9 @@ class ImageProblem(Problem):
         count = len(self.parts["train"][1])
         self.batch_size = fit_batch(settings, count)
         self.weight_decay = settings["weight_decay"]
+        self.curve_images: int | None = settings.get("curve_images")
+        if self.curve_images is not None and self.curve_images < 1:
+            raise ValueError(f"curve_images must be at least 1, got {self.curve_images}.")
         self.loaders = loaders if inherited else 1
         self.rotation = rotation if inherited else 0.0
         whole = count // self.batch_size
@@ -174,9 +178,15 @@ class ImageProblem(Problem):
         rising = self.warmup * per_epoch
         return (step + 1) / rising if step < rising else self.schedule(step / per_epoch)
 
-    @torch.no_grad()
     def evaluate(self, split: Split) -> dict[str, float]:
-        pictures, indices = self.parts[split]
+        return self._measures(*self.parts[split])
+
+    def glance(self) -> dict[str, float]:
+        pictures, indices = self.parts["valid"]
+        return self._measures(pictures, indices[: self.curve_images])
+
+    @torch.no_grad()
+    def _measures(self, pictures: Pictures, indices: Tensor) -> dict[str, float]:
         was_training = self.model.training
         self.model.eval()
         loss, right = 0.0, []

@@ -95,6 +95,13 @@ class Problem:
         """
         raise NotImplementedError
 
+    def glance(self) -> dict[str, float]:
+        """Return the measures of some of "valid", for the points of a curve before its last.
+
+        Of all of it, unless that would take a good part of a run's time.
+        """
+        return self.evaluate("valid")
+
     def test_parts(self) -> tuple[float, ...]:
         """Return the metric over equal parts of the test split, just evaluated; empty if unknown.
 
