@@ -32,7 +32,7 @@ def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
 
 _LAPTOP = {
     **{"data": "cifar10", "train_images": None, "test_images": None, "width": 32},
-    **{"batch_size": 128, "steps": 1200, "warmup": 0.05, "weight_decay": 0.05},
+    **{"batch_size": 128, "steps": 1000, "warmup": 0.05, "weight_decay": 0.05},
     "curve_images": 1000,
 }
 

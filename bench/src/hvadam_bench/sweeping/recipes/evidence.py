@@ -30,7 +30,7 @@ MINIBATCH: Mapping[str, float] = {
     "shakespeare_gpt": 3e-3,
     "fashion_mnist_60k": 3e-3,
     "ptb_lstm128": 3e-3,
-    "cifar10_resnet8": 3e-3,
+    "cifar10_resnet8": 1e-2,
 }
 MORE_MOMENTUM = tuple(
     Entry(name, {"betas": [0.95, 0.999]}, variant="beta1 0.95") for name in ("adam", "hvadam")
