@@ -13,7 +13,6 @@ from torch.nn.functional import cross_entropy
 
 from hvadam_bench.problems.columns import EVALUATED_COLUMNS, ColumnProblem
 from hvadam_bench.problems.corpora import synthetic
-from hvadam_bench.problems.spec import Split
 
 
 def problem(**changed: Any) -> ColumnProblem:
@@ -54,13 +53,15 @@ def test_the_state_is_carried_and_dropped_where_the_text_begins() -> None:
 
 
 def test_the_measure_is_the_mean_over_all_words_of_a_text_read_at_once() -> None:
-    one = problem(valid_tokens=500)
+    one = problem(curve_tokens=500)
     train(one, 3)
-    splits: dict[Split, tuple[np.ndarray, int]] = {
-        "valid": (synthetic().valid, 500 // EVALUATED_COLUMNS),  # of each column the beginning
-        "test": (synthetic().test, len(synthetic().test)),
-    }
-    for split, (stream, shown) in splits.items():
+    valid, test, few = synthetic().valid, synthetic().test, 500 // EVALUATED_COLUMNS
+    cases = [
+        (valid, few, one.glance),  # of each column the beginning
+        (valid, len(valid), lambda: one.evaluate("valid")),
+        (test, len(test), lambda: one.evaluate("test")),
+    ]
+    for stream, shown, measure in cases:
         rows = len(stream) // EVALUATED_COLUMNS
         columns = np.reshape(stream[: rows * EVALUATED_COLUMNS], (EVALUATED_COLUMNS, rows))
         text = torch.from_numpy(columns.T.copy())[:shown]
@@ -68,12 +69,12 @@ def test_the_measure_is_the_mean_over_all_words_of_a_text_read_at_once() -> None
             out = one.model.eval()(text[:-1]).raw
             logits = out @ one.model.weight.T + one.model.bias
             loss = cross_entropy(logits.flatten(0, 1), text[1:].flatten()).item()
-        found = one.evaluate(split)
+        found = measure()
         assert found["loss"] == pytest.approx(loss, rel=1e-5)
         assert found["perplexity"] == pytest.approx(math.exp(loss), rel=1e-5)
 
 
 def test_too_few_words_to_evaluate_on_are_refused() -> None:
-    assert math.isfinite(problem(valid_tokens=2 * EVALUATED_COLUMNS).evaluate("valid")["loss"])
-    with pytest.raises(ValueError, match=r"valid_tokens must be at least 40, got 39\."):
-        problem(valid_tokens=39)
+    assert math.isfinite(problem(curve_tokens=2 * EVALUATED_COLUMNS).glance()["loss"])
+    with pytest.raises(ValueError, match=r"curve_tokens must be at least 40, got 39\."):
+        problem(curve_tokens=39)

@@ -39,7 +39,7 @@ class ColumnProblem(Problem):
 
     Args:
         corpus: What to read.
-        settings: "width", "columns", "bptt", "steps", "warmup" (a share), "valid_tokens",
+        settings: "width", "columns", "bptt", "steps", "warmup" (a share), "curve_tokens",
             "max_grad_norm" and "weight_decay" are read.
         seed: The run's.
     """
@@ -54,14 +54,14 @@ class ColumnProblem(Problem):
         # A column holds at least a word and the one that follows it.
         self.batch_size = fit_batch(settings, len(corpus.train) // 2, "columns")
         # A part is taken of every column: some stretches of a text are far harder than others.
-        shown = settings["valid_tokens"] // EVALUATED_COLUMNS
-        if shown < 2:  # a word and the one that follows it
-            fewest, given = 2 * EVALUATED_COLUMNS, settings["valid_tokens"]
-            raise ValueError(f"valid_tokens must be at least {fewest}, got {given}.")
+        self.glanced = settings["curve_tokens"] // EVALUATED_COLUMNS
+        if self.glanced < 2:  # a word and the one that follows it
+            fewest, given = 2 * EVALUATED_COLUMNS, settings["curve_tokens"]
+            raise ValueError(f"curve_tokens must be at least {fewest}, got {given}.")
         begin = int(np.random.default_rng(seed).integers(len(corpus.train)))
         self.text: dict[Split, Tensor] = {
             "train": in_columns(np.roll(corpus.train, -begin), self.batch_size),
-            "valid": in_columns(corpus.valid, EVALUATED_COLUMNS)[:shown],
+            "valid": in_columns(corpus.valid, EVALUATED_COLUMNS),
             "test": in_columns(corpus.test, EVALUATED_COLUMNS),
         }
         self.bptt, self.steps = settings["bptt"], settings["steps"]
@@ -72,7 +72,7 @@ class ColumnProblem(Problem):
         self._state: State | None = None
 
     def batch(self, step: int, variant: int = 0) -> Batch:
-        return self._piece("train", step % self.batches)
+        return self._piece(self.text["train"], step % self.batches)
 
     def updates(self, batch: Batch) -> Iterator[Update]:
         loss, state = self._loss(batch, None if batch.begins else self._state)
@@ -82,14 +82,20 @@ class ColumnProblem(Problem):
     def lr_factor(self, step: int) -> float:
         return warm_cosine(step, self.steps, self.rising)
 
-    @torch.no_grad()
     def evaluate(self, split: Split) -> dict[str, float]:
+        return self._measures(self.text[split])
+
+    def glance(self) -> dict[str, float]:
+        return self._measures(self.text["valid"][: self.glanced])
+
+    @torch.no_grad()
+    def _measures(self, text: Tensor) -> dict[str, float]:
         was_training = self.model.training
         self.model.eval()
-        rows = len(self.text[split]) - 1
+        rows = len(text) - 1
         total, state = 0.0, None
         for place in range(math.ceil(rows / self.bptt)):
-            batch = self._piece(split, place)
+            batch = self._piece(text, place)
             loss, state = self._loss(batch, state)
             total += loss.item() * len(batch.words)
         self.model.train(was_training)
@@ -101,8 +107,8 @@ class ColumnProblem(Problem):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._state = state["hidden"]
 
-    def _piece(self, split: Split, place: int) -> Batch:
-        text, start = self.text[split], place * self.bptt
+    def _piece(self, text: Tensor, place: int) -> Batch:
+        start = place * self.bptt
         targets = text[start + 1 : start + self.bptt + 1]
         return Batch(text[start : start + len(targets)], targets, begins=place == 0)
 

@@ -29,7 +29,7 @@ SMOOTH: Mapping[str, float] = {
 MINIBATCH: Mapping[str, float] = {
     "shakespeare_gpt": 3e-3,
     "fashion_mnist_60k": 3e-3,
-    "ptb_lstm128": 3e-3,
+    "ptb_lstm128": 1e-2,
     "cifar10_resnet8": 1e-2,
 }
 MORE_MOMENTUM = tuple(
