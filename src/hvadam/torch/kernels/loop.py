@@ -28,7 +28,8 @@ class Piece(NamedTuple):
     s: Tensor
     bias1: Any
     bias2: Any
-    eps: Tensor  # 0-dim: as torch.add's first operand it is added in passing, not in a pass
+    eps: Tensor  # 0-dim: as a call's first operand it is added in passing, not in a pass
+    gamma: Tensor  # likewise
 
 
 class Move(NamedTuple):
@@ -65,7 +66,7 @@ def accumulate(batches: Sequence[Batch[None]], dots: Tensor, wide: bool = True) 
         found: list[Tensor] = []
         for part in pieces.parts(batch):
             work = part.open()
-            for i, piece in _rows(part, work, scratch.eps):
+            for i, piece in _rows(part, work, scratch):
                 buffers = scratch.like(piece.m)
                 _average(piece, batch.options, *buffers)
                 part.keep_average(i, work)
@@ -78,7 +79,7 @@ def accumulate(batches: Sequence[Batch[None]], dots: Tensor, wide: bool = True) 
             found = [narrow.total()]
             if not sums.are_in_range(found[0], scratch.eps):
                 double = _Scratch(batch, 2, torch.float64)
-                again = (_rows(part, part.open(), scratch.eps) for part in pieces.parts(batch))
+                again = (_rows(part, part.open(), scratch) for part in pieces.parts(batch))
                 found = [_wide_dots(piece, double) for rows in again for _, piece in rows]
         _add(found, dots[batch.scopes[0]])
 
@@ -91,7 +92,7 @@ def measure(batches: Sequence[Batch[None]], mix: Tensor, feet: Tensor) -> None:
         found: list[Tensor] = []
         for part in pieces.parts(batch):
             work = part.open()
-            for _, piece in _rows(part, work, scratch.eps):
+            for _, piece in _rows(part, work, scratch):
                 (buffer,) = scratch.like(piece.m)
                 m_hat = torch.div(piece.m, piece.bias1, out=buffer)
                 moved = torch.lerp(piece.v, m_hat, weight, out=buffer)
@@ -148,7 +149,7 @@ def defer(batches: Sequence[Batch[None]], mix: Tensor, gain: Tensor) -> None:
 def _move(batch: Batch[None], moves: Sequence[Move], scratch: _Scratch) -> None:
     """Move v and theta of each tensor as told."""
     work = batch.open()
-    for i, piece in _rows(batch, work, scratch.eps):
+    for i, piece in _rows(batch, work, scratch):
         weight, buffers = moves[i].weight, scratch.like(piece.m)
         if weight is not None:
             piece.v.mul_(1.0 - weight)  # and not by lerp: m_hat would be one more array
@@ -159,7 +160,7 @@ def _move(batch: Batch[None], moves: Sequence[Move], scratch: _Scratch) -> None:
 
 def _average(piece: Piece, o: Options, own: Tensor, dev_v: Tensor, from_m: Tensor) -> None:
     """Update m and s, with three buffers to work in."""
-    theta, g, m, v, s, _, _, eps = piece
+    theta, g, m, v, s, _, _, eps, gamma = piece
     factor = -o.factor if o.maximize else o.factor
     if isinstance(factor, Tensor) or factor != 1.0 or o.coupled_decay or g.dtype != m.dtype:
         g = own.copy_(g)
@@ -174,9 +175,9 @@ def _average(piece: Piece, o: Options, own: Tensor, dev_v: Tensor, from_m: Tenso
     else:
         torch.sub(g, v, out=dev_v).square_()
         torch.sub(g, m, out=from_m)
-        denominator = torch.addcmul(eps, from_m, from_m, out=from_m).add_(dev_v, alpha=o.gamma)
-        ratio = torch.div(dev_v, denominator, out=from_m)
-        torch.add(eps, s, alpha=o.beta2, out=s).addcmul_(ratio, dev_v, value=1.0 - o.beta2)
+        dev_m = torch.addcmul(eps, from_m, from_m, out=from_m)
+        inverse = torch.addcdiv(gamma, dev_m, dev_v, out=from_m)  # of the ratio: inf where it is 0
+        torch.add(eps, s, alpha=o.beta2, out=s).addcdiv_(dev_v, inverse, value=1.0 - o.beta2)
 
 
 def _wide_dots(piece: Piece, double: _Scratch) -> Tensor:
@@ -194,7 +195,7 @@ def _add(found: list[Tensor], total: Tensor) -> None:
 
 def _move_theta(piece: Piece, move: Move, denominator: Tensor, own: Tensor) -> None:
     """Take both steps, with two buffers to work in."""
-    theta, _, m, v, s, bias1, bias2, eps = piece
+    theta, _, m, v, s, bias1, bias2, eps, _ = piece
     _, along, o, box = move
     moved = theta if theta.dtype == m.dtype else own.copy_(theta)
     if o.decay:
@@ -230,7 +231,8 @@ class _Scratch:
         self._dtype = dtype or torch.promote_types(theta.dtype, torch.float32)
         self._buffers: list[Tensor] = []
         self._views: list[Tensor] = []
-        self.eps = theta.new_full((), batch.options.eps, dtype=self._dtype)
+        o = batch.options
+        self.eps, self.gamma = (theta.new_full((), x, dtype=self._dtype) for x in (o.eps, o.gamma))
 
     def like(self, piece: Tensor) -> list[Tensor]:
         """Return the buffers in a piece's shape."""
@@ -243,7 +245,7 @@ class _Scratch:
         return self._views
 
 
-def _rows(batch: Batch[None], work: Work, eps: Tensor) -> Iterator[tuple[int, Piece]]:
+def _rows(batch: Batch[None], work: Work, scratch: _Scratch) -> Iterator[tuple[int, Piece]]:
     """Yield the tensors of a batch with their positions."""
     theta = batch.tensors.theta
     g = batch.tensors.g or theta  # without gradients: never read
@@ -251,4 +253,4 @@ def _rows(batch: Batch[None], work: Work, eps: Tensor) -> Iterator[tuple[int, Pi
     for i, (*tensors, bias1, bias2) in enumerate(rows):
         if theta[i].ndim == 0:  # torch 2.13 miscompiles writes to 0-dim tensors
             tensors = [x.view(1) for x in tensors]
-        yield i, Piece._make((*tensors, bias1, bias2, eps))
+        yield i, Piece._make((*tensors, bias1, bias2, scratch.eps, scratch.gamma))

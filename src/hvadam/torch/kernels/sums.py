@@ -17,6 +17,7 @@ from hvadam.torch import devices
 ROW = 2048  # elements whose squares are summed one after the other, a few lanes apart
 FEW = 32 * ROW
 SMALLEST = 2.0**-80  # of the sums in float32: below it squares may be lost that would count
+LONGEST = 8.0  # ‖v-m̂‖² + ‖v‖² beside ‖m̂‖², which is still told by them
 
 
 class Dots:
@@ -29,6 +30,8 @@ class Dots:
 
     def __init__(self, like: Tensor, elements: int) -> None:
         self._wide = devices.widest(like.device)
+        # Where what is left of a difference can be looked at, ‖m̂‖² is one of the others.
+        self._differs = _is_checked(like)
         self._d, self._m, self._v = like.new_empty(3, elements // ROW).unbind()  # norms of rows
         self._products = like.new_empty(elements // ROW)  # of d and v
         self._filled = 0
@@ -43,7 +46,8 @@ class Dots:
             add_scaled(v_rows, m_rows, -correction, out=d_rows)
             here = slice(self._filled, self._filled + rows)
             torch.linalg.vector_norm(d_rows, dim=1, out=self._d[here])
-            torch.linalg.vector_norm(m_rows, dim=1, out=self._m[here]).mul_(correction)
+            if not self._differs:
+                torch.linalg.vector_norm(m_rows, dim=1, out=self._m[here]).mul_(correction)
             torch.linalg.vector_norm(v_rows, dim=1, out=self._v[here])
             products = torch.mul(d_rows, v_rows, out=d_rows)
             torch.sum(products, dim=1, out=self._products[here])
@@ -60,6 +64,8 @@ class Dots:
         norms = (x[: self._filled].to(self._wide) for x in (self._d, self._m, self._v))
         dd, mm, vv = (x.dot(x) for x in norms)
         dv = self._products[: self._filled].sum(dtype=self._wide)
+        if self._differs:
+            mm = vv - 2.0 * dv + dd
         return torch.stack([torch.stack([dd, dv, mm, vv]), *self._rest]).sum(0)
 
 
@@ -79,7 +85,7 @@ def are_in_range(dots: Tensor, like: Tensor) -> bool:
     if not _is_checked(like):
         return True
     dd, _, mm, vv = dots.tolist()
-    return dd < math.inf and _in_range(mm, vv)
+    return dd + vv < LONGEST * mm and _in_range(mm, vv)
 
 
 def dots(v: Tensor, m: Tensor, correction: float | Tensor) -> Tensor:
