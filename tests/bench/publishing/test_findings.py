@@ -60,6 +60,21 @@ def test_the_answer_follows_from_the_verdicts(good: Evidence, bad: Evidence) -> 
     assert "HVAdam" not in best
 
 
+def test_who_is_ahead_of_both_is_named(bad: Evidence) -> None:
+    ahead = {"ahead": 2, "behind": 0, "equal": 0, "undecided": 0}
+    behind = {**ahead, "ahead": 0, "behind": 2}
+    tasks = tuple(replace(one, family_best="nadam") for one in bad.minibatch.tasks)
+    standings = {"reference": ahead, "family": behind}
+    between = replace(bad.minibatch, tasks=tasks, standings=standings)
+    assert between.rival == "nadam"
+    second = page.lines(replace(bad, minibatch=between))[1]
+    assert second.startswith(
+        "**With mini-batches: try NAdam first.** Against AdamW, HVAdam is ahead"
+    )
+    unsolved = tuple(replace(one, solved=False) for one in tasks)
+    assert replace(between, tasks=unsolved).rival is None
+
+
 def test_what_nobody_can_tell_is_not_told(good: Evidence) -> None:
     counts = {"ahead": 0, "behind": 0, "equal": 1, "undecided": 1}
     even = replace(good.smooth, standings={"reference": counts, "family": counts})

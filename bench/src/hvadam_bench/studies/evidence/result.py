@@ -8,6 +8,7 @@ points of accuracy.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,6 +191,13 @@ class Suite:
     best: Counts
     profiles: Mapping[str, Profile]
     scores: Mapping[str, float]
+
+    @property
+    def rival(self) -> str | None:
+        """Return who is most often the best of Adam's family with HVAdam behind; None if nobody."""
+        best = ((task.family_best, task.duels) for task in self.tasks if task.solved)
+        ahead = [name for name, duels in best if name and duels[name].verdict == "behind"]
+        return Counter(ahead).most_common(1)[0][0] if ahead else None
 
 
 @dataclass(frozen=True)
