@@ -15,9 +15,9 @@ from torch import Tensor
 from hvadam.torch import devices
 
 ROW = 2048  # elements whose squares are summed one after the other, a few lanes apart
-FEW = 32 * ROW
+FEW = 64 * ROW
 SMALLEST = 2.0**-80  # of the sums in float32: below it squares may be lost that would count
-LONGEST = 8.0  # ‖v-m̂‖² + ‖v‖² beside ‖m̂‖², which is still told by them
+LONGEST = 8.0  # times ‖m̂‖², which ‖v-m̂‖² + ‖v‖² may be and still tell it
 
 
 class Dots:
@@ -30,10 +30,10 @@ class Dots:
 
     def __init__(self, like: Tensor, elements: int) -> None:
         self._wide = devices.widest(like.device)
-        # Where what is left of a difference can be looked at, ‖m̂‖² is one of the others.
-        self._differs = _is_checked(like)
-        self._d, self._m, self._v = like.new_empty(3, elements // ROW).unbind()  # norms of rows
-        self._products = like.new_empty(elements // ROW)  # of d and v
+        rows = elements // ROW
+        self._d, self._v, self._products = like.new_empty(3, rows).unbind()  # norms; d times v
+        # Where it can be looked at afterwards, ‖m̂‖² is told by the others.
+        self._m = None if _is_checked(like) else like.new_empty(rows)
         self._filled = 0
         self._rest: list[Tensor] = []
 
@@ -46,7 +46,7 @@ class Dots:
             add_scaled(v_rows, m_rows, -correction, out=d_rows)
             here = slice(self._filled, self._filled + rows)
             torch.linalg.vector_norm(d_rows, dim=1, out=self._d[here])
-            if not self._differs:
+            if self._m is not None:
                 torch.linalg.vector_norm(m_rows, dim=1, out=self._m[here]).mul_(correction)
             torch.linalg.vector_norm(v_rows, dim=1, out=self._v[here])
             products = torch.mul(d_rows, v_rows, out=d_rows)
@@ -61,12 +61,15 @@ class Dots:
 
         Each row is off by a rounding; the more there are, the less is left of it.
         """
-        norms = (x[: self._filled].to(self._wide) for x in (self._d, self._m, self._v))
-        dd, mm, vv = (x.dot(x) for x in norms)
+        dd, vv = self._squares(self._d), self._squares(self._v)
         dv = self._products[: self._filled].sum(dtype=self._wide)
-        if self._differs:
-            mm = vv - 2.0 * dv + dd
+        mm = vv - 2.0 * dv + dd if self._m is None else self._squares(self._m)
         return torch.stack([torch.stack([dd, dv, mm, vv]), *self._rest]).sum(0)
+
+    def _squares(self, norms: Tensor) -> Tensor:
+        """Return the sum of the squares of rows, of which these are the norms."""
+        norms = norms[: self._filled].to(self._wide)
+        return norms.dot(norms)
 
 
 def may_be_narrow(like: Tensor, elements: int) -> bool:
@@ -81,6 +84,7 @@ def are_in_range(dots: Tensor, like: Tensor) -> bool:
     """Return whether dots that were summed in the dtype of the state lost nothing that counts.
 
     Where v and m_hat are in range and their difference is not, the two are equal but for rounding.
+    ‖m̂‖², a difference of the others, lost digits where v is much longer than m_hat.
     """
     if not _is_checked(like):
         return True
