@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -21,7 +22,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "adam": {"preconditioner": "adam", "eps": 1e-8},
     "no hidden step": {"hidden_scale": 0.0},
     "linear gain": {"hidden_gain": "linear"},
-    "custom gain": {"hidden_gain": lambda delta: 3.0 * delta},
     "group scope": {"scope": "group"},
     "tensor scope": {"scope": "tensor"},
     "restarts": {"restart_threshold": 0.6, "betas": (0.5, 0.6)},
@@ -49,6 +49,44 @@ VARIANTS: dict[str, dict[str, Any]] = {
     },
     "late, adam": {"hidden_step": "late", "preconditioner": "adam", "weight_decay": 0.1},
 }
+
+
+INF = float("inf")
+# Gradients that are not finite, and what an element is of one step: the next ones are ordinary.
+SPOILT = {
+    "inf and -inf": (INF, -INF),
+    "inf and NaN": (INF, float("nan")),
+    "-inf alone": (-INF, 1.0),
+}
+# Gradients whose squares overflow, though the numbers themselves do not.
+OVERFLOWING = [(torch.float32, 1e20), (torch.float32, 2.4e25), (torch.float64, 1e200)]
+FORMS: list[dict[str, Any]] = [
+    {"betas": (beta1, 0.999), "gamma": gamma} for beta1 in (0.0, 0.9) for gamma in (0.0, 0.5)
+]
+
+
+def take_spoilt_step(optimizer: HVAdam, first: float, second: float) -> None:
+    """Take judged steps, of which the second has two given numbers in the gradient."""
+    (p,) = optimizer.param_groups[0]["params"]
+    for i in range(4):
+        p.grad = torch.linspace(-1.0, 2.0, p.numel(), dtype=p.dtype).cos() + i
+        if i == 1:
+            p.grad[:2] = torch.tensor([first, second])
+        judged_step(optimizer)
+    spoilt = [not math.isfinite(x) for x in (first, second)]
+    assert p.isnan().tolist() == spoilt + [False] * (p.numel() - 2)
+
+
+def take_overflowing_step(optimizer: HVAdam, size: float) -> None:
+    """Take judged steps, the second with one huge number in the gradient; nothing is spoilt."""
+    (p,) = optimizer.param_groups[0]["params"]
+    for i in range(4):
+        p.grad = torch.linspace(-1.0, 2.0, p.numel(), dtype=p.dtype).cos() + i
+        if i == 1:
+            p.grad[1] = -size
+        judged_step(optimizer)
+        assert p.isfinite().all()
+    assert optimizer.state[p]["exp_avg_var"].isinf().nonzero().tolist() == [[1]]
 
 
 def parameters(dtype: torch.dtype, *shapes: tuple[int, ...]) -> list[Tensor]:

@@ -6,18 +6,13 @@ import copy
 from typing import Any
 
 from made_parameters import Build, Train
-from torch import Tensor, nn
+from torch import nn
 
 from hvadam import HVAdam
 
 TENSORS = ("exp_avg", "hidden", "exp_avg_var")
 
 StateDict = dict[str, Any]
-
-
-def own_gain(delta: Tensor) -> Tensor:
-    """Return three times the alignment; at module level, where pickle finds it."""
-    return 3.0 * delta
 
 
 def two_groups(model: nn.Module) -> list[dict[str, Any]]:

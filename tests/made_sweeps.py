@@ -32,6 +32,7 @@ class Made(NamedTuple):
     start: float
     end: float
     published: Mapping[str, float] = {}
+    published_from: str = ""
 
 
 TASKS = (
@@ -101,6 +102,7 @@ def record(
         metric=task.metric,
         goal=task.goal,
         published=task.published.get(contender),
+        published_from=task.published_from,
         role=role,
         alone=alone,
     )

@@ -13,7 +13,7 @@ import hvadam_bench
 
 EXPLORER = Path(hvadam_bench.__file__).parent / "publishing" / "explorer"
 # Those that know no page, in the order of the page.
-SCRIPTS = ("functions.js", "optimizers.js", "racing.js", "scenes.js")
+SCRIPTS = ("functions.js", "optimizers.js", "racing.js", "scenes.js", "construction.js")
 
 
 def evaluate(expression: str, given: object = None) -> Any:

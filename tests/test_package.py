@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,7 @@ def strays(path: Path, package: Path, arrows: list[tuple[str, ...]]) -> list[str
 def test_the_library_follows_its_arrows(path: Path) -> None:
     assert strays(path, LIBRARY, LIBRARY_ARROWS) == []
     tops = {name.split(".")[0] for name in imported(path)}
+    assert not tops & {"unittest", "pytest"}
     assert "hvadam_bench" not in tops
     if room_of(path, LIBRARY) == "core":
         assert not tops & FRAMEWORKS
@@ -129,6 +132,41 @@ assert "torch" in sys.modules and HVAdam.__name__ == "HVAdam"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.parametrize(
+    ("module", "use", "loads"),
+    [
+        ("torch", "hvadam.torch.HVAdam", "torch"),
+        ("jax", "hvadam.jax.hvadam", "jax"),
+        ("convert", "hvadam.convert.from_torch", None),
+    ],
+)
+def test_modules_are_loaded_on_first_use(module: str, use: str, loads: str | None) -> None:
+    code = f"""
+import sys, hvadam
+assert not {FRAMEWORKS} & set(sys.modules) and {module!r} in dir(hvadam)
+assert callable({use})
+assert {FRAMEWORKS} & set(sys.modules) == ({{{loads!r}}} - {{None}})
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_without_jax_the_module_says_what_to_install() -> None:
+    code = """
+import sys
+sys.modules["jax"] = None
+import hvadam
+try:
+    hvadam.jax
+except ModuleNotFoundError as error:
+    assert str(error) == (
+        "hvadam.jax needs JAX, which is not installed: pip install 'hvadam[jax]'"
+    ), error
+else:
+    raise AssertionError("JAX was there")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_without_torch_the_optimizer_says_what_to_install() -> None:
     code = """
 import sys
@@ -155,3 +193,16 @@ def test_both_packages_have_one_version() -> None:
     from hvadam_bench._version import __version__
 
     assert __version__ == hvadam.__version__
+
+
+def test_every_extra_that_anybody_is_told_to_install_is_there() -> None:
+    root = Path(__file__).parents[1]
+    about = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
+    extras = about["project"]["optional-dependencies"]
+    told: dict[str, str] = {}
+    for pattern in ("README.md", "docs/**/*.md", "src/**/*.py", "bench/**/*.py"):
+        for path in root.glob(pattern):
+            for names in re.findall(r"hvadam\[([a-z,]+)\]", path.read_text("utf-8")):
+                told |= dict.fromkeys(names.split(","), str(path))
+    assert {"bench", "ray", "peers"} <= set(told)
+    assert set(told) <= set(extras), {name: told[name] for name in set(told) - set(extras)}

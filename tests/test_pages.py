@@ -22,7 +22,7 @@ ELSEWHERE = ("accelerate.md", "ddp.md", "fsdp2.md", "hugging-face.md", "lightnin
 ELSEWHERE += ("other-sharding.md", "train-a-pinn.md")
 # Trains for half an hour, on data that must be downloaded: read, not run.
 LONG = "runner.run("
-SLOW = ("0016-two-kernels.md", "fit-on-a-full-batch.md", "jax.md")
+SLOW = ("0016-two-kernels.md", "compile.md", "fit-on-a-full-batch.md", "jax.md")
 
 HERE = [page for page in PAGES if python_on(page) and page.name not in ELSEWHERE]
 
@@ -32,6 +32,7 @@ HERE = [page for page in PAGES if python_on(page) and page.name not in ELSEWHERE
     [pytest.param(page, marks=pytest.mark.slow if page.name in SLOW else ()) for page in HERE],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
 def test_python_runs_as_pasted(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order of the page, from a folder like a clone's; warnings are errors here too."""
     shown = python_on(page)

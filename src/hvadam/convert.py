@@ -10,13 +10,18 @@ The form in between, as NumPy and JSON-like values, for a hidden vector over all
      "scalars": {"steps_since_restart": 31, "alignment_ema": 0.03, ...}}
 
 Under ``scope="tensor"`` each parameter has its "scalars" beside its arrays. Names and layouts are
-yours to change in between: a transposed weight has its three arrays transposed.
+yours to change in between: a transposed weight has its three arrays transposed. What no optimizer
+can have left behind is refused, by name and before anything changes. An infinite "exp_avg_var" is
+not of that kind: a gradient whose square overflowed leaves it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import reprlib
+import sys
+from collections.abc import Iterable, Mapping
+from numbers import Integral, Real
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -24,6 +29,23 @@ from hvadam.core.scalars import FIELDS, INITIAL
 
 ARRAYS = ("exp_avg", "hidden", "exp_avg_var")
 SCALARS = tuple(name for name in FIELDS if name != "step")
+
+# What a number can be: the least, the most, and the rule in words. JAX counts in 32 bits; an
+# average of cosines may be rounded to more than 1.
+MOST, ROUNDED, LARGEST = 2**31 - 1, 1 + 1e-6, sys.float_info.max
+RANGES: dict[str, tuple[float, float, str]] = {
+    "step": (0, MOST, "a whole number in [0, 2**31)"),
+    "steps_since_restart": (-1, MOST, "a whole number in [-1, 2**31)"),
+    "restarts": (0, MOST, "a whole number in [0, 2**31)"),
+    "holds": (0, MOST, "a whole number in [0, 2**31)"),
+    "alignment_ema": (0, ROUNDED, "in [0, 1]"),
+    "alignment": (0, ROUNDED, "in [0, 1]"),
+    "mix": (-LARGEST, LARGEST, "a finite number"),
+    "hidden_gain": (0, LARGEST, "a finite number, at least 0"),
+    "exp_avg_norm": (0, LARGEST, "a finite number, at least 0"),
+    "hidden_norm": (0, LARGEST, "a finite number, at least 0"),
+}
+WHOLE = ("step", "steps_since_restart", "restarts", "holds")
 
 State = dict[str, Any]
 
@@ -35,9 +57,9 @@ def from_torch(optimizer: Any) -> State:
 
     Raises:
         ValueError: The state has what JAX's cannot hold: low-bit or late state, a hidden vector
-            per group, or parameters that took different numbers of steps.
+            per group, or parameters that took different numbers of steps. Or it is no HVAdam's.
     """
-    groups = optimizer.param_groups
+    groups = _torch_groups(optimizer)
     options = groups[0]
     for name, value in (("state_dtype", "float32"), ("hidden_step", "exact")):
         if options[name] != value:
@@ -71,12 +93,13 @@ def to_torch(state: State, optimizer: Any) -> None:
     """Load a state of NumPy arrays into a ``hvadam.HVAdam``, which keeps its own options.
 
     Raises:
-        ValueError: Names, shapes or the scope do not fit the optimizer.
+        ValueError: Names, shapes or the scope do not fit the optimizer, or a number is none that an
+            optimizer can have left.
     """
-    groups = optimizer.param_groups
+    groups = _torch_groups(optimizer)
     scope = _torch_scope(groups)
     named = dict(_torch_parameters(groups))
-    _check(state, {name: tuple(p.shape) for name, p in named.items()}, scope)
+    _check(state, {name: (tuple(p.shape), _dtype(p)) for name, p in named.items()}, scope)
     loaded = optimizer.state_dict()
     like = next(iter(named.values()))
     indices = [index for group in loaded["param_groups"] for index in group["params"]]
@@ -99,6 +122,9 @@ def from_jax(opt_state: Any) -> State:
 
     Args:
         opt_state: An ``HVAdamState``, or any Optax state that holds exactly one.
+
+    Raises:
+        ValueError: It holds none, or several.
     """
     own = _find(opt_state)
     trees = {key: _leaves(getattr(own, key)) for key in ARRAYS}
@@ -125,7 +151,8 @@ def to_jax(state: State, opt_state: Any) -> Any:
             The step count of a schedule in it is Optax's and stays.
 
     Raises:
-        ValueError: Names, shapes or the scope do not fit.
+        ValueError: Names, shapes or the scope do not fit, or a number is none that an optimizer can
+            have left.
     """
     import jax
     import jax.numpy as jnp
@@ -133,7 +160,7 @@ def to_jax(state: State, opt_state: Any) -> Any:
     own = _find(opt_state)
     scope = "global" if own.scalars.mix.ndim == 0 else "tensor"
     leaves = _leaves(own.exp_avg)
-    _check(state, {name: tuple(leaf.shape) for name, leaf in leaves.items()}, scope)
+    _check(state, {name: (x.shape, np.dtype(x.dtype)) for name, x in leaves.items()}, scope)
 
     def placed(value: Any, like: Any) -> Any:
         made = jnp.asarray(np.asarray(value), like.dtype)
@@ -161,32 +188,105 @@ def to_jax(state: State, opt_state: Any) -> Any:
     )
 
 
-def _check(state: State, shapes: dict[str, tuple[int, ...]], scope: str) -> None:
-    """Refuse a state that does not fit parameters of these shapes."""
-    _same_names(state["params"], shapes)
-    for name, shape in shapes.items():
-        own = state["params"][name]
-        for key in ARRAYS:
-            if np.shape(own[key]) != shape:
-                raise ValueError(
-                    f"hvadam.convert: {key} of {name!r} has shape {np.shape(own[key])}, the "
-                    f"parameter has {shape}; transpose what is laid out otherwise."
-                )
-    found = "global" if "scalars" in state else "tensor"
-    if shapes and found != scope:
+def _check(state: Any, arrays: Mapping[str, tuple[tuple[int, ...], Any]], scope: str) -> None:
+    """Refuse a state that does not fit shapes and dtypes, or that no optimizer can have left."""
+    if not isinstance(state, Mapping) or not isinstance(state.get("params"), Mapping):
+        _refuse("the state", 'a dictionary with a dictionary "params"', reprlib.repr(state))
+    params = state["params"]
+    _same_keys("state['params']", params, arrays, "the optimizer's names", " Rename its entries.")
+    for name in arrays:
+        if not isinstance(params[name], Mapping):
+            _refuse(f"the entry of {name!r}", "a dictionary", reprlib.repr(params[name]))
+    has = {
+        "global": "scalars" in state,
+        "tensor": any("scalars" in params[name] for name in arrays),
+    }
+    other = "tensor" if scope == "global" else "global"
+    if has[other] and not has[scope]:
         raise ValueError(
-            f'hvadam.convert: the state is of scope="{found}", the optimizer has scope="{scope}".'
+            f'hvadam.convert: the state is of scope="{other}", the optimizer has scope="{scope}".'
         )
+    shared, own = (["scalars"], []) if scope == "global" else ([], ["scalars"])
+    _same_keys("the state", state, ["step", "params", *shared])
+    _check_number("step", state["step"], "step")
+    if shared:
+        _check_scalars("", state["scalars"])
+    for name, kind in arrays.items():
+        _same_keys(f"the entry of {name!r}", params[name], [*ARRAYS, *own])
+        for key in ARRAYS:
+            _check_array(f"{key} of {name!r}", params[name][key], key, *kind)
+        if own:
+            _check_scalars(f" of {name!r}", params[name]["scalars"])
 
 
-def _same_names(ours: Iterable[str], theirs: Iterable[str]) -> None:
-    """Refuse names that differ."""
-    missing, unknown = sorted(set(theirs) - set(ours)), sorted(set(ours) - set(theirs))
+def _check_scalars(whose: str, scalars: Any) -> None:
+    """Refuse scalars of a hidden vector that are not all there, or not what they can be."""
+    if not isinstance(scalars, Mapping):
+        _refuse(f"scalars{whose}", "a dictionary", reprlib.repr(scalars))
+    _same_keys(f"scalars{whose}", scalars, SCALARS)
+    for name in SCALARS:
+        _check_number(f"{name}{whose}", scalars[name], name)
+
+
+def _check_number(what: str, value: Any, field: str) -> None:
+    """Refuse a value that a field cannot have; scalars of torch count in floats."""
+    low, high, rule = RANGES[field]
+    kind: Any = Integral if field == "step" else Real
+    is_number = isinstance(value, kind) and not isinstance(value, bool)
+    if not is_number or not low <= value <= high or (field in WHOLE and value % 1 != 0):
+        _refuse(what, rule, reprlib.repr(value))
+
+
+def _check_array(what: str, value: Any, key: str, shape: tuple[int, ...], dtype: Any) -> None:
+    """Refuse an array of another shape or kind, or with numbers that it cannot have."""
+    try:
+        x: Any = np.asarray(value)
+    except Exception as error:
+        raise ValueError(f"hvadam.convert: {what} must be an array of numbers: {error}") from error
+    if x.dtype.kind not in ("fiuc" if dtype.kind == "c" else "fiu"):
+        _refuse(what, "an array of real numbers", f"one of {x.dtype}")
+    if x.shape != shape:
+        raise ValueError(
+            f"hvadam.convert: {what} has shape {x.shape}, the parameter has {shape}; transpose "
+            "what is laid out otherwise."
+        )
+    real = np.finfo(dtype).dtype  # of a complex number's parts too
+    for part in (x.real, x.imag):
+        with np.errstate(over="ignore"):
+            finite = np.isfinite(part.astype(real))
+        if key == "exp_avg_var":
+            wrong, rule = ~(finite | np.isposinf(part)) | (part < 0), "at least 0"
+        else:
+            wrong, rule = ~finite, "finite"
+        if wrong.any():
+            at = tuple(np.argwhere(wrong)[0].tolist())
+            _refuse(what, f"{rule}, and in the range of {real}", f"{part[at]} at {at}")
+
+
+def _same_keys(
+    what: str, ours: Iterable[Any], theirs: Iterable[Any], rule: str = "", hint: str = ""
+) -> None:
+    """Refuse a dictionary whose keys are not those that it must have."""
+    missing = sorted(set(theirs) - set(ours))
+    unknown = sorted(set(ours) - set(theirs), key=str)
     if missing or unknown:
         raise ValueError(
-            f"hvadam.convert: the state must have the optimizer's names; it lacks {missing} and "
-            f"has besides {unknown}. Rename the entries of state['params']."
+            f"hvadam.convert: {what} must have {rule or 'the keys ' + ', '.join(theirs)}; it lacks "
+            f"{missing} and has besides {unknown}.{hint}"
         )
+
+
+def _refuse(what: str, rule: str, found: str) -> NoReturn:
+    """Raise the error that names a value and its rule."""
+    raise ValueError(f"hvadam.convert: {what} must be {rule}, got {found}.")
+
+
+def _torch_groups(optimizer: Any) -> list[dict[str, Any]]:
+    """Return the param groups of an HVAdam, or refuse what is none."""
+    groups = getattr(optimizer, "param_groups", None)
+    if not groups or "restart_rule" not in groups[0]:
+        _refuse("the optimizer", "a hvadam.HVAdam", type(optimizer).__name__)
+    return groups
 
 
 def _torch_parameters(groups: list[dict[str, Any]]) -> Iterable[tuple[str, Any]]:
@@ -225,6 +325,11 @@ def _torch_scalars(step: int, scalars: dict[str, float], like: Any) -> Any:
 def _widened(p: Any) -> Any:
     """Return a parameter in the dtype of its state."""
     return p.detach() if p.dtype.itemsize > 4 else p.detach().float()
+
+
+def _dtype(p: Any) -> Any:
+    """Return the dtype of a parameter's state as NumPy has it."""
+    return _widened(p.new_zeros((), device="cpu")).numpy().dtype
 
 
 def _leaves(tree: Any) -> dict[str, Any]:

@@ -216,6 +216,26 @@ def test_all_or_nothing_switches_are_one_optimizer_alone(spec: OptimizerSpec) ->
     assert not np.allclose(pairs[0][0].place(), pairs[1][0].place())
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("exponent", [-100, -60, -20, 30, 90])
+def test_the_size_of_the_loss_does_not_matter(dtype: torch.dtype, exponent: int) -> None:
+    def end(factor: float) -> Tensor:
+        x = nn.Parameter(torch.tensor([1.0, -2.0, 3.0, 0.5], dtype=dtype))
+        optimizer = contenders.create("lbfgs", [x], max_eval=60)
+
+        def closure() -> Any:
+            optimizer.zero_grad()
+            loss = factor * objective([x])
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        return x.detach()
+
+    assert objective([nn.Parameter(end(1.0))]) < 0.3  # it gets somewhere, from 98
+    assert torch.equal(end(2.0**exponent), end(1.0))
+
+
 @everyone
 def test_several_groups_are_refused(spec: OptimizerSpec) -> None:
     first, second = parameters()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import functools
 import io
-import itertools
 import math
 import pickle
 from collections.abc import Mapping, Sequence
@@ -95,12 +94,8 @@ def test_spec_is_complete(spec: OptimizerSpec) -> None:
     assert spec.paper
     assert spec.source
     assert spec.bad
-    assert set(spec.search) <= set(spec.defaults)
-    rates = spec.search["lr"]
-    assert len(rates) >= 6
-    assert rates[1] <= spec.defaults["lr"] <= rates[-2], "the sweep should surround the default"
-    assert sorted(rates) == list(rates)
-    assert all(2 <= high / low <= 5 for low, high in itertools.pairwise(rates))
+    assert not spec.search, "ours are all searched alike, around their defaults"
+    assert 0.5 <= (spec.first_rate or spec.defaults["lr"]) / spec.defaults["lr"] <= 2
     assert not spec.averages or spec.evaluated is not None
     optimizer = contenders.create(spec.name, parameters())
     assert isinstance(optimizer, Optimizer)
@@ -148,7 +143,7 @@ def test_float32_tracks_the_oracle(spec: OptimizerSpec) -> None:
 def test_keeps_dtypes(spec: OptimizerSpec, dtype: torch.dtype) -> None:
     params = parameters(dtype=dtype)
     before = values(params)
-    optimizer = contenders.create(spec.name, params, lr=max(spec.search["lr"]))
+    optimizer = contenders.create(spec.name, params, lr=30 * spec.defaults["lr"])
     take(optimizer, params, gradients())
     for p, old in zip(params, before, strict=True):
         assert p.dtype == dtype

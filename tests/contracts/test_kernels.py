@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 import torch
-from cases import DTYPES, VARIANTS, parameters, train
+from cases import (
+    DTYPES,
+    FORMS,
+    OVERFLOWING,
+    SPOILT,
+    VARIANTS,
+    parameters,
+    take_overflowing_step,
+    take_spoilt_step,
+    train,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from judge import judged_step
@@ -22,7 +32,7 @@ AVAILABLE = [name for name, kernel in KERNELS.items() if kernel.available() is N
 @pytest.mark.parametrize("kernel", AVAILABLE)
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_agrees_with_the_reference(kernel: str, variant: str, dtype: torch.dtype) -> None:
+def test_agrees_with_the_reference(kernel: Any, variant: str, dtype: torch.dtype) -> None:
     a, b, c, d, e = parameters(dtype, (4, 3), (5,), (), (0, 2), (1,))
     optimizer = HVAdam(
         [{"params": [a, b]}, {"params": [c, d, e], "lr": 3e-3}],
@@ -35,7 +45,7 @@ def test_agrees_with_the_reference(kernel: str, variant: str, dtype: torch.dtype
 @pytest.mark.parametrize("kernel", AVAILABLE)
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
-def test_near_constant_gradients(kernel: str, scale: float, dtype: torch.dtype) -> None:
+def test_near_constant_gradients(kernel: Any, scale: float, dtype: torch.dtype) -> None:
     """Where ‖m̂‖² + ‖v‖² - 2<m̂,v> would cancel: the alignment stays that of the reference."""
     (p,) = parameters(dtype, (40,))
     trend = torch.randn(40, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
@@ -50,7 +60,7 @@ def test_near_constant_gradients(kernel: str, scale: float, dtype: torch.dtype) 
 
 @pytest.mark.parametrize("kernel", AVAILABLE)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
-def test_constant_gradients_count_as_equal(kernel: str, dtype: torch.dtype) -> None:
+def test_constant_gradients_count_as_equal(kernel: Any, dtype: torch.dtype) -> None:
     (p,) = parameters(dtype, (1000,))
     p.grad = torch.randn(1000, generator=torch.Generator().manual_seed(3)).to(dtype)
     optimizer = HVAdam([p], kernel=kernel)
@@ -62,7 +72,7 @@ def test_constant_gradients_count_as_equal(kernel: str, dtype: torch.dtype) -> N
 
 
 @pytest.mark.parametrize("kernel", AVAILABLE)
-def test_large_tensors_and_odd_layouts(kernel: str) -> None:
+def test_large_tensors_and_odd_layouts(kernel: Any) -> None:
     """Tensors beyond one chunk, transposed, channels-last and with gradients laid out otherwise."""
     big, wide, image, strided = parameters(
         torch.float32, (150_001,), (300, 500), (2, 3, 40, 50), (64, 64)
@@ -97,7 +107,7 @@ def problems(draw: st.DrawFn) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kernel", AVAILABLE)
 @given(problem=problems())
-def test_agrees_on_drawn_problems(kernel: str, problem: dict[str, Any]) -> None:
+def test_agrees_on_drawn_problems(kernel: Any, problem: dict[str, Any]) -> None:
     dtype = problem["dtype"]
     scale = problem["scale"] if dtype != torch.float16 else min(problem["scale"], 1e3)
     params = parameters(dtype, *problem["shapes"])
@@ -121,11 +131,62 @@ def test_agrees_on_drawn_problems(kernel: str, problem: dict[str, Any]) -> None:
         judged_step(optimizer)
 
 
+@pytest.mark.parametrize("kernel", AVAILABLE)
+@pytest.mark.parametrize("gradients", SPOILT)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_what_is_not_finite_spoils_its_own_elements(
+    kernel: Any, gradients: str, dtype: torch.dtype
+) -> None:
+    take_spoilt_step(HVAdam(parameters(dtype, (40,)), kernel=kernel), *SPOILT[gradients])
+
+
+@pytest.mark.parametrize("kernel", AVAILABLE)
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize(("dtype", "size"), OVERFLOWING, ids=str)
+def test_a_square_that_overflows_spoils_nothing(
+    kernel: Any, form: dict[str, Any], dtype: torch.dtype, size: float
+) -> None:
+    take_overflowing_step(HVAdam(parameters(dtype, (40,)), kernel=kernel, **form), size)
+
+
+# Sizes of gradients: in float32 squares overflow from 1.8e19 on, in float64 from 1.3e154 on, and
+# there the dots do too.
+SIZES = {
+    torch.float32: st.integers(-12, 36),
+    torch.float64: st.integers(-12, 140) | st.integers(170, 290),
+}
+SPECIAL = st.sampled_from([0.0, float("inf"), -float("inf"), float("nan")])
+
+
+@pytest.mark.parametrize("kernel", AVAILABLE)
+@given(data=st.data())
+def test_agrees_on_extreme_gradients(kernel: Any, data: st.DataObject) -> None:
+    """Numbers of any size, alone or among ordinary ones, and now and then none at all."""
+    dtype = data.draw(st.sampled_from(list(SIZES)))
+    (p,) = parameters(dtype, (12,))
+    optimizer = HVAdam(
+        [p],
+        kernel=kernel,
+        betas=data.draw(st.tuples(st.sampled_from([0.0, 0.7]), st.sampled_from([0.0, 0.9]))),
+        gamma=data.draw(st.sampled_from([0.0, 0.5])),
+        preconditioner=data.draw(st.sampled_from(["hidden", "hidden", "adam"])),
+    )
+    for i in range(3):
+        generator = torch.Generator().manual_seed(i)
+        sizes = data.draw(st.lists(st.just(0) | SIZES[dtype], min_size=12, max_size=12))
+        scale = torch.tensor([10.0**x for x in sizes], dtype=torch.float64)
+        p.grad = (scale * torch.randn(12, generator=generator, dtype=torch.float64)).to(dtype)
+        for at, value in data.draw(st.dictionaries(st.integers(0, 99), SPECIAL)).items():
+            if at < 12:
+                p.grad[at] = value
+        judged_step(optimizer)
+
+
 @pytest.mark.parametrize("state_dtype", ["float32", "bfloat16", "int8"])
 @pytest.mark.parametrize("hidden_step", ["exact", "late"])
 @pytest.mark.parametrize("kernel", AVAILABLE)
 def test_without_averaging_nothing_is_left_of_the_last_gradient(
-    kernel: str, hidden_step: Any, state_dtype: Any
+    kernel: Any, hidden_step: Any, state_dtype: Any
 ) -> None:
     """However small the next one is beside it."""
     (p,) = parameters(torch.float32, (40,))
@@ -148,7 +209,7 @@ def test_without_averaging_nothing_is_left_of_the_last_gradient(
 @pytest.mark.parametrize("beta1", [0.0, 0.3, 0.49, 0.5])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("kernel", AVAILABLE)
-def test_gradients_that_leap(kernel: str, dtype: torch.dtype, beta1: float) -> None:
+def test_gradients_that_leap(kernel: Any, dtype: torch.dtype, beta1: float) -> None:
     params = parameters(dtype, (5, 7), (3,))
     optimizer = HVAdam(params, betas=(beta1, 0.9), kernel=kernel)
     for scale in (1e8, 1.0, 1e-6, 1e3):

@@ -30,7 +30,7 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"hidden_gain": "cubic"},
         ValueError,
-        "hidden_gain must be one of 'exponential', 'linear' or a callable, got 'cubic'.",
+        "hidden_gain must be one of 'exponential', 'linear', got 'cubic'.",
     ),
     ({"restart_threshold": 1.0}, ValueError, "restart_threshold must be in [0, 1), got 1."),
     (

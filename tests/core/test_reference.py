@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import authors
+import exact
 import numpy as np
 import pytest
 
@@ -82,3 +83,41 @@ def test_ratio_stays_under_one_over_gamma() -> None:
             g, v = rng.normal(size=100), slot.v
             step(scope, [slot], [g])
             assert ((slot.s - 1e-12) / (g - v) ** 2 < 1 / gamma).all()
+
+
+def test_is_as_far_from_sixty_digits_as_float64_must_be() -> None:
+    """Where s is not averaged, a gradient that meets v leaves few digits of a step to anybody."""
+    hyper = Hyperparams(lr=exact.LR, betas=(exact.B1, exact.B2), hidden_gain="linear")
+    slots, scope = [Slot(np.zeros(shape), hyper) for shape in exact.SHAPES], ScopeState()
+    grads = exact.gradients(161, 12)
+    worst = 0.0
+    for g, step_taken in zip(grads, exact.run(grads), strict=True):
+        for slot in slots:
+            slot.theta = np.zeros_like(slot.theta)
+        before = joined([slot.v for slot in slots])
+        step(scope, slots, [g[:120].reshape(40, 3), g[120:]])
+        update, after = (joined([getattr(slot, x) for slot in slots]) for x in ("theta", "v"))
+        v_error = max(abs(before - step_taken.v_before).max(), abs(after - step_taken.v).max())
+        assert v_error < 1e-12 * np.linalg.norm(step_taken.m_hat)
+        error = abs(update - step_taken.update)
+        assert (error <= exact.allowed(step_taken, g, v_error)).all()
+        worst = max(worst, error.max() / abs(step_taken.update).max())
+    assert worst > 1e-9  # though v has twelve digits
+
+
+def joined(arrays: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate([x.ravel() for x in arrays])
+
+
+def test_holds_where_sums_are_not_numbers() -> None:
+    """<v - m̂, v> has ∞ and -∞ to add, and where squares overflow the sum does."""
+    for gradient in ([np.inf, -np.inf, 1.0], [1e200, -1e200, 1.0]):
+        slot, scope = Slot(np.ones(3)), ScopeState()
+        with np.errstate(all="ignore"):
+            for g in ([1.0, 2.0, 3.0], gradient, [1.0, 1.0, 1.0]):
+                step(scope, [slot], [np.array(g)])
+        assert scope.holds == 2
+        finite = [np.isfinite(x) for x in gradient]
+        assert np.isfinite(slot.theta).tolist() == finite
+        assert np.isfinite(slot.v).tolist() == finite
+        assert np.isfinite(slot.s).tolist() == [False, False, True]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import jax
@@ -48,6 +49,36 @@ def test_values_out_of_range(options: dict[str, Any], message: str) -> None:
 def test_values_of_the_wrong_kind(options: dict[str, Any], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         scale_by_hvadam(**options)
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "message"),
+    [
+        (hvadam, {"lr": 1e-3}, "HVAdam: hvadam got an .* 'lr'; here it is learning_rate."),
+        (hvadam, {"learning_rate": 1e-3, "betas": (0.9, 0.99)}, "'betas'; here it is b1 and b2"),
+        (hvadam, {"learning_rate": 1e-3, "max_grad_norm": 1.0}, "optax.clip_by_global_norm"),
+        (hvadam, {"learning_rate": 1e-3, "gama": 1.0}, r"'gama'; did you mean 'gamma'\?"),
+        (hvadam, {"learning_rate": 1e-3, "amsgrad": True}, r"argument 'amsgrad'\.$"),
+        (scale_by_hvadam, {"lr": 1e-3}, "HVAdam: scale_by_hvadam .*optax.scale_by_learning_rate"),
+    ],
+)
+def test_names_of_torch_are_answered_with_what_is_here(
+    function: Any, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(TypeError, match=message):
+        function(**options)
+    assert [*inspect.signature(hvadam).parameters][:4] == ["learning_rate", "b1", "b2", "eps"]
+    assert hvadam.__doc__
+    assert hvadam.__doc__.startswith("Return HVAdam")
+
+
+@pytest.mark.parametrize("eps", [1e-8, jnp.float32(1e-8)], ids=["float", "array"])
+def test_an_eps_of_adams_size_warns(eps: Any) -> None:
+    for build in (lambda **options: hvadam(1e-3, **options), scale_by_hvadam):
+        with pytest.warns(UserWarning, match=r"^HVAdam: eps=1e-08 acts like 3e-03") as found:
+            build(eps=eps)
+        assert [x.filename for x in found] == [__file__]
+        build(eps=eps, preconditioner="adam")
 
 
 @pytest.mark.parametrize("name", ["learning_rate", "weight_decay"])

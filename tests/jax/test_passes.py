@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 import torch
-from cases import VARIANTS, parameters
+from cases import FORMS, SPOILT, VARIANTS, parameters, take_overflowing_step, take_spoilt_step
 from jax_twin import Twin
 from judge import judged_step
 from torch import Tensor
 
+from hvadam.core.scalars import FIELDS
+
 # Low-bit and late state and gains of one's own are torch's, groups Optax's labels; a rate in a
 # tensor is a number.
-ELSEWHERE = ("custom gain", "group scope", "tensor lr")
+ELSEWHERE = ("group scope", "tensor lr")
 OPTIONS = {
     name: options
     for name, options in VARIANTS.items()
@@ -61,6 +63,7 @@ def test_agrees_with_the_reference_in_other_dtypes(variant: str, dtype: torch.dt
     run(OPTIONS[variant], dtype)
 
 
+@pytest.mark.filterwarnings("ignore:HVAdam. eps")
 @pytest.mark.parametrize("preconditioner", ["hidden", "adam"])
 def test_agrees_where_eps_is_large_enough_to_be_seen(preconditioner: str) -> None:
     run({"eps": 1e-2, "preconditioner": preconditioner}, torch.float32)
@@ -84,6 +87,33 @@ def test_agrees_when_it_restarts(rule: str) -> None:
 @pytest.mark.parametrize("scale", [1e-12, 1e12])
 def test_agrees_on_gradients_of_any_size(scale: float) -> None:
     run({"eps": 1e-30, "betas": (0.7, 0.9)}, torch.float32, scale=scale)
+
+
+@pytest.mark.parametrize("gradients", SPOILT)
+def test_what_is_not_finite_spoils_its_own_elements(gradients: str) -> None:
+    twin: Any = Twin(parameters(torch.float32, (40,)))
+    take_spoilt_step(twin, *SPOILT[gradients])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_a_square_that_overflows_spoils_nothing(form: dict[str, Any]) -> None:
+    twin: Any = Twin(parameters(torch.float64, (40,)), **form)
+    take_overflowing_step(twin, 1e200)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_a_square_that_overflows_in_float32_makes_the_vector_hold(form: dict[str, Any]) -> None:
+    """Sums of squares overflow with it there, which the reference, in float64, knows nothing of."""
+    (p,) = parameters(torch.float32, (40,))
+    twin = Twin([p], **form)
+    for i in range(3):
+        p.grad = torch.full((40,), 1.0 + i)
+        p.grad[1] = 2.4e25 if i == 1 else 1.0
+        twin.step()
+    assert p.isfinite().all()
+    assert twin.state[p]["exp_avg_var"].isinf().nonzero().tolist() == [[1]]
+    assert twin.param_groups[0]["scalars"][FIELDS.index("holds")] >= 1
 
 
 def test_near_constant_gradients() -> None:

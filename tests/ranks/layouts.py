@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
-from torch.distributed.tensor import DTensor, Partial, Shard, distribute_tensor
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.nn.parallel import DistributedDataParallel
 
@@ -24,7 +24,7 @@ from ranks import training
 
 
 def with_given_gradients(
-    kernel: str, sharded: bool, dtype: torch.dtype = torch.float32, **options: Any
+    kernel: Any, sharded: bool, dtype: torch.dtype = torch.float32, **options: Any
 ) -> list[Tensor]:
     """Return parameters and state after 30 steps with gradients that do not depend on them."""
     torch.manual_seed(0)
@@ -226,10 +226,15 @@ def inf_on_one_rank(layout: str) -> tuple[bool, float, float]:
     if layout == "fsdp2":
         model, _, _ = training.lay_out(training.make_model(), "fsdp2")
         params = list(model.parameters())
+    elif layout == "replicated and sharded":  # torch tells of what it finds in the first kind only
+        mesh, whole = init_device_mesh("cpu", (dist.get_world_size(),)), torch.ones(4)
+        kinds = (Replicate(), Shard(0))
+        params = [nn.Parameter(distribute_tensor(whole, mesh, [kind])) for kind in kinds]
     else:
         params = [nn.Parameter(torch.ones(4, dtype=torch.float64))]
         options["shard_group"] = dist.group.WORLD
     optimizer = HVAdam(params, lr=0.1, max_grad_norm=1.0, **options)
+    assert optimizer._step_supports_amp_scaling == (layout != "fsdp2")
     scaler = torch.amp.GradScaler("cpu", init_scale=64.0)
 
     def fill(value: float) -> None:
@@ -243,7 +248,7 @@ def inf_on_one_rank(layout: str) -> tuple[bool, float, float]:
     before = [training.whole(x) for x in _all_of(optimizer)]
     scale = scaler.get_scale()
     fill(64.0)
-    grad: Any = params[0].grad
+    grad: Any = params[0 if layout == "fsdp2" else -1].grad
     part = grad.to_local() if isinstance(grad, DTensor) else grad
     if dist.get_rank() == 1:
         part[..., 0] = torch.inf

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from made_checkpoints import own_gain, trained, two_groups
+from made_checkpoints import two_groups
 from made_parameters import SCOPES, Build, Same, Train
 from torch import nn
 from torch.optim.lr_scheduler import OneCycleLR
@@ -161,35 +161,3 @@ def test_a_copy_of_the_optimizer_alone_goes_on_alike(
     feed(other, range(10, 20))
     assert_same(other.param_groups, optimizer.param_groups)
     assert_same(other.state_dict(), optimizer.state_dict())
-
-
-# Gains
-
-
-def test_a_state_made_with_an_own_gain_loads_beside_it(
-    build: Build, train: Train, assert_same: Same
-) -> None:
-    model, optimizer = trained(build, train, hidden_gain=own_gain)
-    state = optimizer.state_dict()
-    assert (
-        state["param_groups"][0]["hidden_gain"] == "custom"
-    )  # a name, so weights_only can read it
-    other = copy.deepcopy(model)
-    resumed = HVAdam(two_groups(other), hidden_gain=own_gain)
-    resumed.load_state_dict(copy.deepcopy(state))
-    train(model, optimizer, range(5, 10))
-    train(other, resumed, range(5, 10))
-    assert_same(other.state_dict(), model.state_dict())
-    assert pickle.loads(pickle.dumps(optimizer)).defaults["hidden_gain"] is own_gain
-
-
-def test_a_named_gain_is_loaded_over_an_own_one(
-    build: Build, train: Train, assert_same: Same
-) -> None:
-    model, optimizer = trained(build, train, hidden_gain="linear")
-    other = copy.deepcopy(model)
-    resumed = HVAdam(two_groups(other), hidden_gain=own_gain)
-    resumed.load_state_dict(copy.deepcopy(optimizer.state_dict()))
-    train(model, optimizer, range(5, 10))
-    train(other, resumed, range(5, 10))
-    assert_same(other.state_dict(), model.state_dict())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from made_checkpoints import TENSORS, StateDict, saved, trained, two_groups
-from made_parameters import AVAILABLE, SCOPES, Build, Same, Train, feed, parameter
+from made_parameters import AVAILABLE, SCOPES, Build, Same, Train
 from torch import Tensor, nn
 
 from hvadam import HVAdam
@@ -39,15 +39,59 @@ def test_hyperparameters_are_loaded_but_the_kernel(
     kept = copy.deepcopy(state)
     optimizer = HVAdam(two_groups(build()), kernel="foreach")
     defaults = copy.deepcopy(optimizer.defaults)
-    optimizer.load_state_dict(state)
+    with pytest.warns(UserWarning, match="the checkpoint changed options") as found:
+        optimizer.load_state_dict(state)
 
     assert_same(state, kept)
+    (message,) = [str(x.message) for x in found]
+    assert all(f"{name} from " in message for name in options if name != "lr")
+    assert "weight_decay from 0.0 to 0.3 in group 0;" in message
+    assert "hidden_gain from 'exponential' to 'linear';" in message
     for group in optimizer.param_groups:
         assert group["kernel"] == "foreach"
         expected = {**options, "weight_decay": group["weight_decay"]}
         assert {name: group[name] for name in options} == expected
     assert [group["weight_decay"] for group in optimizer.param_groups] == [0.3, 0.1]
     assert {name: optimizer.defaults[name] for name in defaults} == defaults
+
+
+def test_clipping_that_a_checkpoint_turns_off_is_named(build: Build, train: Train) -> None:
+    state = saved(build, train, lr=0.01)
+    optimizer = HVAdam(two_groups(build()), max_grad_norm=1.0, rounding_seed=3)
+    with pytest.warns(UserWarning, match="max_grad_norm") as found:
+        optimizer.load_state_dict(state)
+    assert [(str(x.message), x.filename) for x in found] == [
+        (
+            "HVAdam: the checkpoint changed options that this optimizer was built with: "
+            "max_grad_norm from 1.0 to None; rounding_seed from 3 to 0. To keep your own, set them "
+            "in optimizer.param_groups after loading.",
+            __file__,
+        )
+    ]
+    assert optimizer.param_groups[0]["max_grad_norm"] is None  # as with any torch optimizer
+
+
+def test_what_schedules_and_hooks_change_is_not_worth_a_warning(build: Build, train: Train) -> None:
+    model = build()
+    optimizer = HVAdam(two_groups(model))
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.01, total_steps=20)
+    for step in range(5):
+        train(model, optimizer, [step])
+        schedule.step()
+    state = copy.deepcopy(optimizer.state_dict())
+    assert state["param_groups"][0]["betas"][0] != 0.9
+    HVAdam(two_groups(build()), lr=0.5).load_state_dict(state)
+
+    other = HVAdam(two_groups(build()), max_grad_norm=1.0)
+
+    def keep_clipping(given: torch.optim.Optimizer) -> None:
+        for group in given.param_groups:
+            group["max_grad_norm"] = 1.0
+
+    other.register_load_state_dict_post_hook(keep_clipping)
+    other.load_state_dict(state)
+    with pytest.warns(UserWarning, match=r"betas from \(0\.9, 0\.9\) to \(0\.\d+, 0\.999\)\."):
+        HVAdam(two_groups(build()), betas=(0.9, 0.9)).load_state_dict(state)
 
 
 def test_a_group_added_after_loading_has_the_constructor_defaults(
@@ -81,7 +125,7 @@ def test_a_loaded_tensor_lr_is_a_copy(tensor_lr: bool, build: Build, train: Trai
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize(("made_with", "loaded_with"), list(itertools.permutations(AVAILABLE, 2)))
 def test_kernels_read_each_others_state(
-    made_with: str, loaded_with: str, scope: Any, build: Build, train: Train
+    made_with: Any, loaded_with: Any, scope: Any, build: Build, train: Train
 ) -> None:
     model = build(torch.float64)
     optimizer = HVAdam(two_groups(model), kernel=made_with, scope=scope)
@@ -239,17 +283,3 @@ def test_loading_leaves_no_hooks_behind(build: Build, train: Train) -> None:
         optimizer.load_state_dict(state)
     assert not optimizer._optimizer_load_state_dict_pre_hooks
     assert not optimizer._optimizer_load_state_dict_post_hooks
-
-
-@pytest.mark.parametrize("scope", SCOPES)
-def test_a_gain_that_was_nan_once(scope: Any, assert_same: Same) -> None:
-    """The parameters are lost, as with a learning rate of NaN; the state dict is not."""
-    params = [parameter(3), parameter(2, seed=1)]
-    groups = [{"params": [p]} for p in params]
-    optimizer = HVAdam(groups, scope=scope, hidden_gain=lambda delta: delta * torch.nan)
-    feed(optimizer, range(3))
-    state = copy.deepcopy(optimizer.state_dict())
-    assert any(x["hidden_gain"] != x["hidden_gain"] for x in optimizer.diagnostics().values())
-    fresh = HVAdam(copy.deepcopy(groups), scope=scope, hidden_gain=lambda delta: delta)
-    fresh.load_state_dict(state)
-    assert_same(fresh.state_dict(), state)

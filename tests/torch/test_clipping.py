@@ -37,7 +37,7 @@ def everything(optimizer: HVAdam) -> list[Tensor]:
 @pytest.mark.parametrize("kernel", AVAILABLE)
 @pytest.mark.parametrize("max_norm", [1e-30, 0.5, 1e9])
 @pytest.mark.parametrize("options", [{}, {"hidden_step": "late"}, {"maximize": True}], ids=str)
-def test_equals_clip_grad_norm(kernel: str, max_norm: float, options: dict[str, Any]) -> None:
+def test_equals_clip_grad_norm(kernel: Any, max_norm: float, options: dict[str, Any]) -> None:
     inside, outside = parameters(), parameters()
     ours = HVAdam(inside, lr=0.1, max_grad_norm=max_norm, kernel=kernel, **options)
     theirs = HVAdam(outside, lr=0.1, kernel=kernel, **options)
@@ -67,7 +67,7 @@ def test_the_norm_spans_all_groups_and_only_what_has_a_gradient() -> None:
 
 @pytest.mark.parametrize("kernel", AVAILABLE)
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_a_norm_that_is_not_finite_spares_the_others(kernel: str, bad: float) -> None:
+def test_a_norm_that_is_not_finite_spares_the_others(kernel: Any, bad: float) -> None:
     a, b, c = parameters()
     optimizer = HVAdam([a, b, c], max_grad_norm=1.0, kernel=kernel)
     for i in range(4):
@@ -81,10 +81,18 @@ def test_a_norm_that_is_not_finite_spares_the_others(kernel: str, bad: float) ->
     assert b.isfinite().tolist() == [True, False, True, True, True]
 
 
+@pytest.fixture(params=["by the step", "by the scaler"])
+def unscaled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have gradients unscaled inside the step, as where a scaler cannot, or as it is by default."""
+    if request.param == "by the step":
+        monkeypatch.setattr(HVAdam, "_step_supports_amp_scaling", True)
+
+
+@pytest.mark.usefixtures("unscaled")
 @pytest.mark.parametrize("kernel", AVAILABLE)
 @pytest.mark.parametrize("unscale_first", [False, True])
 @pytest.mark.parametrize("max_norm", [None, 0.5])
-def test_grad_scaler(kernel: str, unscale_first: bool, max_norm: float | None) -> None:
+def test_grad_scaler(kernel: Any, unscale_first: bool, max_norm: float | None) -> None:
     """A power-of-two scale changes no bit, whoever takes it off."""
     scaled, plain = parameters(torch.float32), parameters(torch.float32)
     ours = HVAdam(scaled, lr=0.1, kernel=kernel, max_grad_norm=max_norm)
@@ -104,9 +112,10 @@ def test_grad_scaler(kernel: str, unscale_first: bool, max_norm: float | None) -
             torch.testing.assert_close(p, q, rtol=1e-5 if max_norm else 0, atol=0)
 
 
+@pytest.mark.usefixtures("unscaled")
 @pytest.mark.parametrize("kernel", AVAILABLE)
 @pytest.mark.parametrize("options", [{}, {"hidden_step": "late"}, {"state_dtype": "int8"}], ids=str)
-def test_a_found_inf_leaves_everything_bit_for_bit(kernel: str, options: dict[str, Any]) -> None:
+def test_a_found_inf_leaves_everything_bit_for_bit(kernel: Any, options: dict[str, Any]) -> None:
     params = parameters(torch.float32)
     optimizer = HVAdam(params, lr=0.1, kernel=kernel, max_grad_norm=1.0, **options)
     scaler = torch.amp.GradScaler("cpu", init_scale=8.0)

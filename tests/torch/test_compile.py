@@ -42,8 +42,14 @@ def no_recompilation() -> Iterator[None]:
 @pytest.fixture
 def dynamo() -> Iterator[None]:
     torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
     yield
     torch._dynamo.reset()
+
+
+def graphs() -> int:
+    """Return how many graphs were compiled since the test began."""
+    return torch._dynamo.utils.counters["stats"]["unique_graphs"]
 
 
 def agree(plain: HVAdam, twin: HVAdam, **tolerance: Any) -> None:
@@ -129,6 +135,123 @@ def test_diagnostics_after_a_compiled_step_are_those_of_that_step() -> None:
     step()
     expected = plain.diagnostics()["global"]
     assert twin.diagnostics()["global"] == pytest.approx(expected, rel=1e-9)
+
+
+# What changes from step to step, as schedules and users write it into the groups.
+CHANGES: dict[str, list[dict[str, Any]]] = {
+    "lr": [{"lr": x} for x in (0.1, 0.05, 0.0, 0.001, 0.02)],
+    "tensor lr": [{"lr": torch.tensor(x)} for x in (0.1, 0.05, 0.0, 0.001, 0.02)],
+    "betas[0]": [{"betas": (x, 0.99)} for x in (0.9, 0.8, 0.0, 0.5, 0.7)],
+    "betas[1]": [{"betas": (0.9, x)} for x in (0.99, 0.9, 0.0, 0.7, 0.8)],
+    "eps": [{"eps": x} for x in (1e-12, 1e-3, 1e-2, 0.1, 1.0)],
+    "gamma": [{"gamma": x} for x in (0.5, 0.1, 0.0, 1.0, 2.0)],
+    "weight_decay": [{"weight_decay": x} for x in (0.1, 0.2, 0.3, 0.4, 0.5)],
+    "coupled decay": [
+        {"weight_decay": x, "weight_decay_mode": "coupled"} for x in (0.1, 0.2, 0.3, 0.4, 0.5)
+    ],
+    "hidden_scale": [{"hidden_scale": x} for x in (1.0, 20.0, 30.0, 0.0, 40.0)],
+    "restart_threshold": [{"restart_threshold": x} for x in (0.0, 0.9999, 0.3, 0.1, 0.9)],
+    "bounds": [{"bounds": (-x, x)} for x in (1.0, 0.9, 0.8, 0.7, 0.6)],
+    "max_grad_norm": [{"max_grad_norm": x} for x in (1.0, 0.5, 0.2, 0.1, 0.3)],
+}
+
+
+def all_at_once() -> list[dict[str, Any]]:
+    """Return changes of every number at each step."""
+    found: list[dict[str, Any]] = []
+    for i in range(5):
+        change = {
+            k: x for name in CHANGES if name != "tensor lr" for k, x in CHANGES[name][i].items()
+        }
+        change["betas"] = (CHANGES["betas[0]"][i]["betas"][0], change["betas"][1])
+        found.append(change)
+    return found
+
+
+def run_changing(
+    changes: list[dict[str, Any]], params: list[list[nn.Parameter]], backend: str
+) -> None:
+    """Step an optimizer and a compiled twin, the groups of both changed before each step."""
+    made = [[{"params": copy.deepcopy(own)} for own in params] for _ in range(2)]
+    plain, twin = (HVAdam(groups, betas=(0.9, 0.99)) for groups in made)
+    step = torch.compile(twin.step, fullgraph=True, backend=backend)
+    for i, change in enumerate(changes):
+        for optimizer in (plain, twin):
+            for group in optimizer.param_groups:
+                group.update(copy.deepcopy(change))
+            set_grads([p for group in optimizer.param_groups for p in group["params"]], i)
+        plain.step()
+        step()
+        agree(plain, twin, rtol=1e-8, atol=1e-10)
+
+
+@compiling
+@pytest.mark.usefixtures("dynamo")
+@pytest.mark.parametrize("count", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_every_number_of_a_group_may_change_in_one_more_graph(count: int) -> None:
+    """A number that is written into a graph would need a new one for each of its values."""
+    run_changing(all_at_once(), [[parameter(3)], [parameter(seed=1)]][:count], "aot_eager")
+    assert graphs() == 2
+
+
+@pytest.mark.slow
+@compiling
+@pytest.mark.usefixtures("dynamo")
+@pytest.mark.skipif(" " in torch.__file__, reason="inductor cannot link torch in such a path")
+@pytest.mark.parametrize("name", CHANGES)
+def test_inductor_takes_what_changes(name: str) -> None:
+    run_changing(CHANGES[name], [[parameter(3)]], "inductor")
+    assert graphs() <= 2
+
+
+@pytest.mark.slow
+@compiling
+@pytest.mark.usefixtures("dynamo")
+@pytest.mark.skipif(" " in torch.__file__, reason="inductor cannot link torch in such a path")
+@pytest.mark.parametrize("rate", [0.1, torch.tensor(0.1)], ids=["float", "tensor"])
+def test_inductor_follows_a_long_schedule(rate: Any) -> None:
+    """OneCycleLR changes lr and betas[0]; one group rests, and its numbers change too."""
+    used, moved = [], []
+    for backend in (None, "inductor"):
+        params = [parameter(3), parameter(2, seed=1)]
+        optimizer = HVAdam([{"params": [p]} for p in params], lr=copy.deepcopy(rate))
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.2, total_steps=60)
+        step = torch.compile(optimizer.step, backend=backend) if backend else optimizer.step
+        for i in range(50):
+            set_grads(params[:1], i)
+            step()
+            schedule.step()
+        group = optimizer.param_groups[0]
+        used.append((float(group["lr"]), group["betas"]))
+        moved.append(params[0].detach())
+    assert used[0] == used[1]
+    torch.testing.assert_close(moved[1], moved[0], rtol=1e-7, atol=1e-9)
+    assert graphs() <= 3
+
+
+@compiling
+@pytest.mark.usefixtures("dynamo")
+@pytest.mark.parametrize("fullgraph", [True, False], ids=["fullgraph", "with breaks"])
+@pytest.mark.parametrize(
+    "options",
+    [{"hidden_step": "late"}, {"state_dtype": "bfloat16"}, {"state_dtype": "int8"}],
+    ids=str,
+)
+def test_what_is_not_traced_is_refused_in_a_few_lines(
+    options: dict[str, Any], fullgraph: bool
+) -> None:
+    p = parameter(300, dtype=torch.float32)
+    optimizer = HVAdam([p], **options)
+    step = torch.compile(optimizer.step, fullgraph=fullgraph)
+    set_grads([p], 0)
+    before = p.detach().clone()
+    message = r'HVAdam: torch\.compile is for hidden_step="exact" and state_dtype="float32"; leave'
+    with pytest.raises(RuntimeError, match=message) as refused:
+        step()
+    assert len(str(refused.value).splitlines()) < 30
+    assert torch.equal(p.detach(), before)
+    assert not optimizer.state
+    optimizer.step()
 
 
 @compiling

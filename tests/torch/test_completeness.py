@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
@@ -65,6 +66,20 @@ def test_one_optimizer_per_parameter(scope: Any) -> None:
             step_all()
     del optimizers[completeness.SINGLES :]
     step_all()  # what is no more does not count
+
+
+def test_optimizers_that_nobody_holds_do_not_count() -> None:
+    """A reference cycle keeps each of them until Python collects garbage, which may take long."""
+    gc.disable()
+    try:
+        for _ in range(3 * completeness.SINGLES):
+            p = parameter()
+            p.grad = torch.ones(3)  # by hand: no forward pass tells these trainings apart
+            optimizer = HVAdam([p])
+            optimizer.itself = optimizer  # pyright: ignore[reportAttributeAccessIssue]
+            optimizer.step()
+    finally:
+        gc.enable()
 
 
 def agents(*shape: int) -> list[tuple[nn.Parameter, HVAdam]]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+import cProfile
 import inspect
 import re
-from collections.abc import Callable
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -49,7 +52,13 @@ def test_every_argument_has_an_error_declared(declared_errors: list[ErrorOptimiz
             r"unexpected keyword argument 'weight_decy'; did you mean 'weight_decay'\?",
         ),
         ("shard_groups", "did you mean 'shard_group'"),
-        ("amsgrad", "unexpected keyword argument 'amsgrad'$"),
+        (
+            "amsgrad",
+            "^HVAdam: amsgrad is an option of torch's Adam and AdamW, .* Leave amsgrad out",
+        ),
+        ("learning_rate", "^HVAdam: .* argument 'learning_rate'; here it is 'lr'"),
+        ("beta1", "'beta1'; here it is 'betas'"),
+        ("sparsity", "unexpected keyword argument 'sparsity'$"),
     ],
 )
 def test_what_is_no_argument_is_refused_with_what_stands_in_its_place(
@@ -58,6 +67,54 @@ def test_what_is_no_argument_is_refused_with_what_stands_in_its_place(
     for value in (None, False, True):
         with pytest.raises(TypeError, match=message):
             HVAdam([parameter(2)], **{name: cast(Any, value)})
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        *(("weight_decy", "weight_decay"), ("weightdecay", "weight_decay"), ("gama", "gamma")),
+        *(("beta", "betas"), ("Lr", "lr"), ("learning_rate", "lr"), ("b2", "betas")),
+        ("max_gradient_norm", "max_grad_norm"),
+    ],
+)
+def test_a_misspelt_key_of_a_group_is_refused_with_its_nearest_name(name: str, meant: str) -> None:
+    optimizer = HVAdam([parameter(2)])
+    with pytest.raises(ValueError, match=f"^HVAdam: .*{name!r}; did you mean {meant!r}\\?"):
+        optimizer.add_param_group({"params": [parameter(3)], name: 0.1})
+    assert len(optimizer.param_groups) == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("name", "lr_scale", "lr_mult", "initial_lr", "max_lr", "layer_id", "kernel_size", "wd"),
+        *("no_weight_decay", "weight_decay_mult", "hidden_size", "use_muon", "group_name", 3),
+    ],
+)
+def test_keys_of_the_users_own_stay_in_their_group(name: Any) -> None:
+    optimizer = HVAdam([{"params": [parameter(2)], name: 0.1}])
+    assert optimizer.param_groups[0][name] == 0.1
+
+
+def test_groups_of_adamw_are_taken_with_a_word_on_its_eps() -> None:
+    adamw = torch.optim.AdamW([parameter(2)])
+    with pytest.warns(UserWarning, match=r"^HVAdam: eps=1e-08 acts like 3e-03 in .* AdamW's eps"):
+        optimizer = HVAdam(adamw.param_groups)
+    assert optimizer.param_groups[0]["weight_decay"] == 0.01
+
+
+def test_an_eps_of_adams_size_warns_once_and_in_the_line_that_gave_it() -> None:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            HVAdam([{"params": [parameter(2)]}, {"params": [parameter(3)], "eps": 0.1}], eps=1e-8)
+    assert [(x.filename, x.category) for x in found] == [(__file__, UserWarning)]
+    assert str(found[0].message).startswith("HVAdam: eps=0.1 ")
+    with warnings.catch_warnings():  # the message's own advice
+        warnings.filterwarnings("ignore", message="HVAdam: eps")
+        HVAdam([parameter(2)], eps=1e-8)
+    HVAdam([parameter(2)], eps=9e-9)
+    HVAdam([parameter(2)], eps=1e-8, preconditioner="adam")  # where it is what it is in Adam
 
 
 @pytest.mark.parametrize("value", [torch.tensor(0.5), "0.5", None, True], ids=repr)
@@ -185,3 +242,70 @@ def test_a_group_that_joins_without_gradients_changes_nothing(
     assert_same(model.state_dict(), twin.state_dict())
     for group in optimizer.param_groups:
         assert_same(group["scalars"], plain.param_groups[0]["scalars"])
+
+
+# Many groups
+
+
+class Walked(defaultdict):
+    """A state that gives out its elements one by one, each by a call that a profile counts."""
+
+    def __iter__(self) -> Iterator[Any]:
+        for key in super().__iter__():  # noqa: UP028
+            yield key
+
+    def values(self) -> Any:
+        return (self[key] for key in super().__iter__())
+
+
+class Searched(list):
+    """A list of which every search is a call that a profile counts."""
+
+    def __contains__(self, x: object) -> bool:
+        return super().__contains__(x)
+
+
+def calls(work: Callable[[], Any]) -> int:
+    """Return how many functions are called by some work."""
+    profile = cProfile.Profile()
+    profile.runcall(work)
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+def calls_with(count: int, options: dict[str, Any]) -> dict[str, int]:
+    """Return the calls of what an optimizer of so many groups does."""
+    params = [parameter(2, dtype=torch.float32) for _ in range(count)]
+    optimizer = HVAdam([{"params": [p]} for p in params], **options)
+    optimizer.state = Walked(dict)
+    for p in params:
+        p.grad = torch.ones_like(p)
+    found = {"first step": calls(optimizer.step), "second step": calls(optimizer.step)}
+    state = optimizer.state_dict()
+    for group in state["param_groups"]:
+        group["params"] = Searched(group["params"])
+    return {
+        **found,
+        "state_dict": calls(optimizer.state_dict),
+        "load_state_dict": calls(lambda: optimizer.load_state_dict(state)),
+        "diagnostics": calls(optimizer.diagnostics),
+        "flush": calls(optimizer.flush),
+    }
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"scope": scope} for scope in SCOPES),
+        {"kernel": "foreach", "max_grad_norm": 1.0},
+        {"hidden_step": "late", "state_dtype": "int8"},
+    ],
+    ids=str,
+)
+def test_work_grows_with_the_number_of_groups_and_not_with_its_square(
+    options: dict[str, Any],
+) -> None:
+    calls_with(2, options)  # what is found out once
+    few, more, most = (calls_with(count, options) for count in (10, 20, 30))
+    for name in few:
+        bend = most[name] - 2 * more[name] + few[name]
+        assert abs(bend) < 50, name  # a walk that begins anew for every group makes it 100

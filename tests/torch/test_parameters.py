@@ -18,7 +18,7 @@ from hvadam import HVAdam
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
 def test_complex_parameters_are_pairs_of_reals(
-    dtype: torch.dtype, kernel: str, options: dict[str, Any], assert_same: Same
+    dtype: torch.dtype, kernel: Any, options: dict[str, Any], assert_same: Same
 ) -> None:
     options["kernel"] = kernel
     pairs = [
@@ -46,7 +46,7 @@ def test_complex_parameters_are_pairs_of_reals(
 
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_dtypes_mix_in_one_group(kernel: str, scope: Any) -> None:
+def test_dtypes_mix_in_one_group(kernel: Any, scope: Any) -> None:
     """Each keeps its own dtype, and follows its float64 twin as far as that dtype goes."""
     dtypes = [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.complex64]
     params = [parameter(6, dtype=dtype, seed=i) for i, dtype in enumerate(dtypes)]
@@ -104,7 +104,7 @@ def _strided(p: Tensor) -> dict[str, Tensor]:
 @pytest.mark.parametrize("grad_layout", ["contiguous", "as parameter"])
 @pytest.mark.parametrize("layout", ["transposed", "channels last", "every other"])
 def test_memory_layout_changes_nothing_but_rounding(
-    layout: str, grad_layout: str, kernel: str, scope: Any
+    layout: str, grad_layout: str, kernel: Any, scope: Any
 ) -> None:
     value = parameter(4, 6, 2, 2).detach()
     p, twin = nn.Parameter(_strided(value)[layout]), nn.Parameter(value.clone())
@@ -125,7 +125,7 @@ def test_memory_layout_changes_nothing_but_rounding(
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_an_expanded_gradient_is_read_like_any_other(kernel: str, assert_same: Same) -> None:
+def test_an_expanded_gradient_is_read_like_any_other(kernel: Any, assert_same: Same) -> None:
     p, twin = parameter(3, 4), parameter(3, 4)
     optimizer, plain = HVAdam([p], kernel=kernel), HVAdam([twin], kernel=kernel)
     for _ in range(3):
@@ -138,7 +138,7 @@ def test_an_expanded_gradient_is_read_like_any_other(kernel: str, assert_same: S
 
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_empty_and_0_dim_parameters(kernel: str, scope: Any, assert_same: Same) -> None:
+def test_empty_and_0_dim_parameters(kernel: Any, scope: Any, assert_same: Same) -> None:
     """An empty tensor takes part without a trace, a 0-dim one moves as a one-element one."""
     params = [parameter(0), parameter(), parameter(2, 0, 3), parameter(4, seed=1)]
     twins = [parameter(1), parameter(4, seed=1)]
@@ -158,7 +158,7 @@ def test_empty_and_0_dim_parameters(kernel: str, scope: Any, assert_same: Same) 
 
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_nothing_but_empty_parameters(kernel: str, scope: Any) -> None:
+def test_nothing_but_empty_parameters(kernel: Any, scope: Any) -> None:
     params = [parameter(0), parameter(3, 0)]
     optimizer = HVAdam(params, kernel=kernel, scope=scope)
     feed(optimizer, range(3))
@@ -170,7 +170,7 @@ def test_nothing_but_empty_parameters(kernel: str, scope: Any) -> None:
 @pytest.mark.parametrize("first", ["cpu", "meta"])
 @pytest.mark.parametrize("separate", [False, True], ids=["one group", "two groups"])
 def test_a_meta_parameter_beside_a_real_one_is_an_error(
-    separate: bool, first: str, kernel: str, scope: Any, assert_same: Same
+    separate: bool, first: str, kernel: Any, scope: Any, assert_same: Same
 ) -> None:
     """Torch's Adam steps over it in silence; a hidden vector cannot span data that is not there."""
     real = parameter(3)
@@ -212,7 +212,7 @@ LAZY = [
 @pytest.mark.parametrize("hidden_step", ["exact", "late"])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_parameter_that_becomes_a_lazy_view_is_refused_before_anything_moves(
-    kernel: str,
+    kernel: Any,
     hidden_step: Any,
     shape: tuple[int, ...],
     dtype: torch.dtype,
@@ -247,7 +247,7 @@ def test_a_parameter_that_becomes_a_lazy_view_is_refused_before_anything_moves(
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.complex64])
-def test_lazily_negated_gradients_have_their_sign(kernel: str, dtype: torch.dtype) -> None:
+def test_lazily_negated_gradients_have_their_sign(kernel: Any, dtype: torch.dtype) -> None:
     finals: list[Tensor] = []
     for lazy in (False, True):
         p = nn.Parameter(torch.ones(5, dtype=dtype))
@@ -273,7 +273,7 @@ def test_lazily_negated_gradients_have_their_sign(kernel: str, dtype: torch.dtyp
     ],
 )
 def test_another_dtype_is_refused_until_the_state_is_converted(
-    kernel: str, hidden_step: Any, before: torch.dtype, after: torch.dtype, assert_same: Same
+    kernel: Any, hidden_step: Any, before: torch.dtype, after: torch.dtype, assert_same: Same
 ) -> None:
     """Change the dtype of parameters in mid-training, as ``model.double()`` does."""
     other, p = parameter(3), parameter(4, dtype=before)
@@ -297,7 +297,7 @@ def test_another_dtype_is_refused_until_the_state_is_converted(
 
 @pytest.mark.parametrize("state_dtype", ["bfloat16", "int8"])
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_low_bit_state_does_not_go_with_doubles(kernel: str, state_dtype: Any) -> None:
+def test_low_bit_state_does_not_go_with_doubles(kernel: Any, state_dtype: Any) -> None:
     p = parameter(4, dtype=torch.float32)
     optimizer = HVAdam([p], kernel=kernel, state_dtype=state_dtype)
     feed(optimizer, range(2))
@@ -312,7 +312,7 @@ def test_low_bit_state_does_not_go_with_doubles(kernel: str, state_dtype: Any) -
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_half_precision_in_mid_training_keeps_the_state(kernel: str) -> None:
+def test_half_precision_in_mid_training_keeps_the_state(kernel: Any) -> None:
     p = parameter(4, dtype=torch.float32)
     optimizer = HVAdam([p], kernel=kernel)
     feed(optimizer, range(2))

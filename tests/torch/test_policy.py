@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from hvadam.core.scalars import FIELDS
-from hvadam.torch.groups import CUSTOM, initial_scalars
+from hvadam.torch.groups import initial_scalars
 from hvadam.torch.policy import HiddenVectors, advance
 
 DOTS = torch.tensor(
@@ -28,8 +28,8 @@ def group(**options: Any) -> dict[str, Any]:
     return {**given, "hidden_gain": "exponential", "restart_rule": "paper", **options}
 
 
-def vectors(*groups: dict[str, Any], gain: Any = None) -> HiddenVectors:
-    made = HiddenVectors(gain)
+def vectors(*groups: dict[str, Any]) -> HiddenVectors:
+    made = HiddenVectors()
     for own in groups:
         made.add(own, [initial_scalars()])
     made.rounding = [2.0**-23] * len(groups)
@@ -45,26 +45,21 @@ def decisions(made: HiddenVectors, dots: Tensor) -> list[Tensor]:
     return found
 
 
-@pytest.mark.parametrize("hidden_gain", ["exponential", "linear", CUSTOM])
+@pytest.mark.parametrize("hidden_gain", ["exponential", "linear"])
 @pytest.mark.parametrize("restart_rule", ["paper", "authors"])
 def test_one_two_or_compiled_it_is_the_same(
     hidden_gain: str, restart_rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Python's floats take one hidden vector, NumPy takes two, torch takes what is compiled."""
-
-    def gain(delta: Tensor) -> Tensor:
-        assert isinstance(delta, Tensor)
-        return delta.square() + 0.5
-
     own = group(hidden_gain=hidden_gain, restart_rule=restart_rule)
-    pair = decisions(vectors(own, own, gain=gain), DOTS)
+    pair = decisions(vectors(own, own), DOTS)
     for i in range(2):
-        alone = decisions(vectors(own, gain=gain), DOTS[:, i : i + 1])
+        alone = decisions(vectors(own), DOTS[:, i : i + 1])
         for one, both in zip(alone, pair, strict=True):
             torch.testing.assert_close(one[0], both[i], rtol=1e-12, atol=1e-12)
     with monkeypatch.context() as patch:
         patch.setattr(torch.compiler, "is_compiling", lambda: True)
-        traced = decisions(vectors(own, own, gain=gain), DOTS)
+        traced = decisions(vectors(own, own), DOTS)
     torch.testing.assert_close(traced, pair, rtol=1e-12, atol=1e-12)
     assert pair[-1][:, FIELDS.index("holds")].tolist() == [2.0, 0.0]
     assert pair[-1][1, FIELDS.index("restarts")] == 1.0
@@ -89,7 +84,7 @@ def test_inactive_vectors_stay_as_they_are() -> None:
 
 
 def test_groups_join_one_global_vector() -> None:
-    made = HiddenVectors(None)
+    made = HiddenVectors()
     first, second = (group(scope="global") for _ in range(2))
     assert made.add(first, [initial_scalars()]) == 0
     assert made.add(second, [initial_scalars()]) == 0

@@ -122,7 +122,7 @@ def test_momentum_is_cycled_as_the_first_beta(name: str, build: Build, train: Tr
     ids=str,
 )
 def test_an_option_changed_between_steps_takes_effect(
-    name: str, value: Any, kernel: str, build: Build, train: Train
+    name: str, value: Any, kernel: Any, build: Build, train: Train
 ) -> None:
     """Schedulers and users write to ``param_groups``; the next step reads it, not the defaults."""
 
@@ -143,7 +143,7 @@ def test_an_option_changed_between_steps_takes_effect(
 def test_a_tensor_lr_is_its_number(
     shape: tuple[int, ...],
     dtype: torch.dtype,
-    kernel: str,
+    kernel: Any,
     build: Build,
     train: Train,
     assert_same: Same,

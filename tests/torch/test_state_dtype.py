@@ -65,7 +65,8 @@ def test_resumes_bit_for_bit(kernel: str, state_dtype: str) -> None:
     torch.save(optimizer.state_dict(), buffer)
     buffer.seek(0)
     resumed = HVAdam([nn.Parameter(p) for p in params], kernel=kernel, state_dtype=state_dtype)  # pyright: ignore
-    resumed.load_state_dict(torch.load(buffer, weights_only=True))
+    with pytest.warns(UserWarning, match="changed .*: rounding_seed from 0 to 7"):
+        resumed.load_state_dict(torch.load(buffer, weights_only=True))
     twin = copy.deepcopy(optimizer)
     assert same(train(resumed, 5, 5), train(optimizer, 5, 5))
     assert same(train(twin, 5, 5), optimizer)

@@ -28,7 +28,7 @@ def test_the_loss_goes_the_right_way(options: dict[str, Any], build: Build, trai
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_the_gradient_is_never_written(kernel: str, options: dict[str, Any]) -> None:
+def test_the_gradient_is_never_written(kernel: Any, options: dict[str, Any]) -> None:
     options["kernel"] = kernel
     params = [
         parameter(3, 4, dtype=torch.float32),
@@ -48,7 +48,7 @@ def test_the_gradient_is_never_written(kernel: str, options: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_no_gradient_is_kept_alive(kernel: str) -> None:
+def test_no_gradient_is_kept_alive(kernel: Any) -> None:
     """After ``zero_grad`` the memory is free for the next forward pass."""
     p = parameter(3)
     optimizer = HVAdam([p], kernel=kernel)
@@ -120,7 +120,7 @@ def test_a_step_without_gradients_does_nothing(
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_no_rate_no_move(kernel: str, options: dict[str, Any]) -> None:
+def test_no_rate_no_move(kernel: Any, options: dict[str, Any]) -> None:
     """lr=0 leaves parameters alone: no decay, and none outside the box is moved onto it."""
     options["kernel"] = kernel
     options["lr"] = (
@@ -140,7 +140,7 @@ def test_no_rate_no_move(kernel: str, options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("layout", ["coo", "csr"])
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state:UserWarning")
 def test_a_sparse_gradient_is_refused_before_anything_moves(
-    layout: str, kernel: str, scope: Any, assert_same: Same
+    layout: str, kernel: Any, scope: Any, assert_same: Same
 ) -> None:
     dense = parameter(3)
     grad = torch.eye(3, 2, dtype=torch.float64)
@@ -220,7 +220,7 @@ def test_a_step_pre_hook_may_replace_the_arguments() -> None:
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_parameter_that_never_has_a_gradient_is_as_if_absent(
-    kernel: str, options: dict[str, Any], assert_same: Same
+    kernel: Any, options: dict[str, Any], assert_same: Same
 ) -> None:
     options["kernel"] = kernel
     params = [parameter(3), parameter(2, seed=1)]
@@ -241,7 +241,7 @@ def test_a_parameter_that_never_has_a_gradient_is_as_if_absent(
 
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_freezing_and_joining_late(kernel: str, scope: Any, assert_same: Same) -> None:
+def test_freezing_and_joining_late(kernel: Any, scope: Any, assert_same: Same) -> None:
     """Each tensor counts its own steps; a frozen one rests with its state."""
     early, late = parameter(3), parameter(2, seed=1)
     optimizer = HVAdam([early, late], lr=0.01, kernel=kernel, scope=scope)
@@ -268,51 +268,3 @@ def test_freezing_and_joining_late(kernel: str, scope: Any, assert_same: Same) -
         else [optimizer.param_groups[0]["scalars"]]
     )
     assert [s[0].item() for s in scalars] == ([5.0, 4.0] if scope == "tensor" else [7.0])
-
-
-# A step is whole or it is not
-
-
-@pytest.mark.parametrize("scope", ["global", "tensor"])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"hidden_step": "late"},
-        {"state_dtype": "int8"},
-        {"state_dtype": "bfloat16", "hidden_step": "late", "bounds": (-1.0, 1.0)},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_an_error_in_the_user_s_gain_undoes_the_step(
-    kernel: str, options: dict[str, Any], scope: Any, assert_same: Same
-) -> None:
-    error: Any = None
-
-    def gain(delta: Tensor) -> Tensor:
-        if error is not None:
-            raise error
-        return delta / 2
-
-    def made() -> tuple[list[nn.Parameter], HVAdam]:
-        params = [parameter(300, dtype=torch.float32), parameter(2, 2, dtype=torch.float32)]
-        groups = [{"params": [p]} for p in params]
-        return params, HVAdam(groups, kernel=kernel, scope=scope, hidden_gain=gain, **options)
-
-    (params, optimizer), (twins, untroubled) = made(), made()
-    for step in range(4):
-        set_grads(params, step)
-        set_grads(twins, step)
-        if step == 2:  # one rests, with something pending perhaps
-            params[1].grad = twins[1].grad = None
-        if step:
-            before = copy.deepcopy((params, optimizer.state_dict()))
-            error = KeyboardInterrupt if step == 1 else ArithmeticError
-            with pytest.raises(error):
-                optimizer.step()
-            error = None
-            assert_same((params, optimizer.state_dict()), before)
-        optimizer.step()
-        untroubled.step()
-    assert_same((params, optimizer.state_dict()), (twins, untroubled.state_dict()))

@@ -90,3 +90,28 @@ def test_what_does_not_fit_is_refused_and_changes_nothing() -> None:
     optimizer.step()
     with pytest.raises(ValueError, match="has stepped already"):
         hvadam.warm_start(optimizer, adamw)
+
+
+def test_arguments_the_wrong_way_round_or_of_another_kind_are_named() -> None:
+    model, adamw, _ = trained()
+    optimizer = hvadam.HVAdam(model.parameters())
+    given: Any
+    for given, message in (
+        ((adamw, optimizer), "got AdamW and HVAdam; they are the wrong way round"),
+        ((adamw, optimizer.state_dict()), "got AdamW and dict; they are the wrong way round"),
+        ((adamw, adamw), r"write warm_start\(optimizer, adamw\), .* got AdamW and AdamW\."),
+        ((optimizer, [1]), "adamw must be an optimizer or its state_dict.*, got list"),
+    ):
+        with pytest.raises(TypeError, match=f"^hvadam.warm_start: .*{message}"):
+            hvadam.warm_start(*given)
+    with pytest.raises(ValueError, match=r"state of an HVAdam; .* optimizer\.load_state_dict"):
+        hvadam.warm_start(optimizer, hvadam.HVAdam(model.parameters()))
+    assert not optimizer.state
+
+
+def test_an_adamw_that_never_stepped_says_so() -> None:
+    model = nn.Linear(2, 1)
+    fresh = torch.optim.AdamW(model.parameters())
+    for given in (fresh, fresh.state_dict()):
+        with pytest.raises(ValueError, match="has no state, because it has not stepped"):
+            hvadam.warm_start(hvadam.HVAdam(model.parameters()), given)

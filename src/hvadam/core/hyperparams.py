@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
+import warnings
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal, get_args
 
-from hvadam.core.scalars import GAINS, Gain
+from hvadam.core.scalars import GAINS
 
 WeightDecayMode = Literal["decoupled", "coupled"]
 HiddenGain = Literal["exponential", "linear"]  # of GAINS, for type checkers
@@ -19,6 +21,8 @@ StateDtype = Literal["float32", "bfloat16", "int8"]
 
 # Below this ε may be flushed to zero in float32, and a zero gradient would divide 0 by 0.
 SMALLEST_EPS = 2.0**-126
+# From here on ε is Adam's size, but for the rounding of 1e-8 to float32.
+LARGE_EPS = 1e-8 * (1 - 2.0**-24)
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class Hyperparams:
     weight_decay: float = 0.0
     weight_decay_mode: WeightDecayMode = "decoupled"
     hidden_scale: float = 1.0
-    hidden_gain: HiddenGain | Gain = "exponential"
+    hidden_gain: HiddenGain = "exponential"
     restart_threshold: float = 0.1
     preconditioner: Preconditioner = "hidden"
     scope: Scope = "global"
@@ -70,8 +74,7 @@ class Hyperparams:
         one_of("restart_rule", self.restart_rule, get_args(RestartRule))
         one_of("hidden_step", self.hidden_step, get_args(HiddenStep))
         one_of("state_dtype", self.state_dtype, get_args(StateDtype))
-        if not callable(self.hidden_gain):
-            one_of("hidden_gain", self.hidden_gain, tuple(GAINS), "or a callable")
+        one_of("hidden_gain", self.hidden_gain, tuple(GAINS))
         if self.bounds is not None:
             low, high = (_number("bounds", x) for x in _pair("bounds", self.bounds))
             if not low < high:
@@ -135,6 +138,25 @@ def check_eps(eps: Any) -> None:
             "HVAdam: eps must be finite and at least 2**-126, float32's smallest normal "
             f"number, got {eps}."
         )
+
+
+def warn_of_large_eps(eps: float, beta2: float) -> None:
+    """Warn of an eps of Adam's size, which beside the hidden vector acts like a far larger one."""
+    if eps >= LARGE_EPS:
+        warn(
+            f"HVAdam: eps={eps:g} acts like {math.sqrt(eps / (1 - beta2)):.0e} in the place of "
+            "AdamW's eps, because it is added at every step; where gradients are smaller than "
+            "that, the step hardly adapts to them. Leave eps out for 1e-12. If it is meant: "
+            'warnings.filterwarnings("ignore", message="HVAdam: eps").'
+        )
+
+
+def warn(message: str) -> None:
+    """Warn in the name of the line that called this package, so that each such line warns once."""
+    level, frame = 1, sys._getframe()  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("hvadam."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)
 
 
 def in_range(name: str, value: Any, low: float, below: float = math.inf) -> None:

@@ -105,6 +105,8 @@ def step(
         else:
             p = (g - slot.v) ** 2  # line 6
             eta = p / ((g - slot.m) ** 2 + h.gamma * p + h.eps)  # line 7
+            overflown = np.isinf(p) & np.isfinite(g)
+            eta = np.where(overflown, np.inf, eta)  # not ∞/∞, which is no number
             slot.s = beta2 * slot.s + (1 - beta2) * eta * p + h.eps  # line 8
 
     m_hats = [slot.m / (1 - slot.hyper.betas[0] ** slot.t) for slot, _ in taken]  # line 10
@@ -148,13 +150,13 @@ def _hidden_vector(
 ) -> Array:
     """Return the next v, by lines 11 to 26; the scope's scalars change in place."""
     d = v - m_hat
-    dd, dv, mm, vv = (math.fsum(x) for x in (d * d, d * v, m_hat * m_hat, v * v))
+    dd, dv, mm, vv = (_sum(x) for x in (d * d, d * v, m_hat * m_hat, v * v))
     beta2 = h.betas[1]
 
     scope.mix, scope.gain = 1.0, 0.0
     if not all(map(math.isfinite, (dd, dv, mm, vv))) or (scope.t2 < 0 and mm == 0):
         scope.holds += 1
-        return v
+        return v + 0.0 * m_hat  # which spoils v where the average is not finite, and only there
 
     if scope.t2 < 0:  # line 25: start
         scope.t2, scope.delta, scope.cosine, scope.mix = 0, 0.0, 1.0, 0.0
@@ -181,12 +183,13 @@ def _hidden_vector(
         scope.mix = 1 - k
         return foot
     scope.mix = 1 - k
-    scope.gain = float(_gain(h, scope.delta))  # line 20
+    scope.gain = GAINS[h.hidden_gain](scope.delta)  # line 20
     return foot
 
 
-def _gain(h: Hyperparams, delta: float) -> float:
-    """Return lr(δ, δ̂) above the threshold; a callable is given a NumPy scalar."""
-    if callable(h.hidden_gain):
-        return h.hidden_gain(np.float64(delta))
-    return GAINS[h.hidden_gain](delta)
+def _sum(x: Array) -> float:
+    """Return the sum rounded once; NaN where it has none, as of ∞ and -∞, or it overflows."""
+    try:
+        return math.fsum(x)
+    except (OverflowError, ValueError):
+        return math.nan

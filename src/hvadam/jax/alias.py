@@ -9,10 +9,11 @@ from typing import Any
 import optax
 
 from hvadam.core.hyperparams import HiddenGain, Preconditioner, RestartRule
-from hvadam.jax.options import Scope, check_rate
+from hvadam.jax.options import Scope, answers_other_names, check_rate
 from hvadam.jax.transform import scale_by_hvadam
 
 
+@answers_other_names
 def hvadam(
     learning_rate: optax.ScalarOrSchedule,
     b1: float = 0.9,

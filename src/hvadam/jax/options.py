@@ -6,8 +6,12 @@ checked where its value is known, its dtype always.
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import wraps
 from numbers import Real
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, get_args
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +22,17 @@ from hvadam.core.hyperparams import HiddenGain, Preconditioner, RestartRule
 from hvadam.core.scalars import GAINS, Gain
 
 Scope = Literal["global", "tensor"]
+
+# Options of torch's HVAdam, and of the alias, by what stands in their place.
+INSTEAD = {
+    **{"lr": "learning_rate", "betas": "b1 and b2"},
+    "learning_rate": "a link of the chain, optax.scale_by_learning_rate",
+    "weight_decay": "a link of the chain, optax.add_decayed_weights",
+    "max_grad_norm": "a link of the chain, optax.clip_by_global_norm",
+    "maximize": "a link of the chain, optax.scale(-1)",
+}
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Options(NamedTuple):
@@ -59,11 +74,38 @@ def check(o: Options) -> None:
             hyperparams.in_range(name, _plain(value), 0.0, below)
     if _is_known("eps", o.eps):
         hyperparams.check_eps(_plain(o.eps))
+        if o.preconditioner != "adam" and _is_known("b2", o.b2):
+            hyperparams.warn_of_large_eps(_plain(o.eps), _plain(o.b2))
     hyperparams.one_of("hidden_gain", o.hidden_gain, tuple(GAINS))
     hyperparams.one_of("preconditioner", o.preconditioner, get_args(Preconditioner))
     hyperparams.one_of("restart_rule", o.restart_rule, get_args(RestartRule))
     way_out = "(optax.partition gives each label a hidden vector of its own)"
     hyperparams.one_of("scope", o.scope, get_args(Scope), way_out)
+
+
+def answers_other_names(function: Callable[P, R]) -> Callable[P, R]:
+    """Have a function refuse keyword arguments that it does not have with the right name.
+
+    Around it and not in it: Optax and editors read its signature.
+    """
+    known = [*inspect.signature(function).parameters]
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        for name in kwargs:
+            if name in known:
+                continue
+            instead = INSTEAD.get(name)
+            instead = instead if instead not in INSTEAD or instead in known else INSTEAD[instead]
+            close = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else "."
+            raise TypeError(
+                f"HVAdam: {function.__name__} got an unexpected keyword argument {name!r}"
+                f"{f'; here it is {instead}.' if instead else hint}"
+            )
+        return function(*args, **kwargs)
+
+    return checked
 
 
 def check_rate(name: str, value: Any) -> None:

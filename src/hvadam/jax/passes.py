@@ -28,7 +28,10 @@ def average(g: Array, m: Array, v: Array, s: Array, o: Options) -> tuple[Array, 
     if o.preconditioner == "adam":
         return m, b2 * s + rest2 * (g * g)
     dev_v, dev_m = jnp.square(g - v), jnp.square(g - m)
-    return m, (b2 * s + eps) + (rest2 * dev_v) * (dev_v / (dev_m + (gamma * dev_v + eps)))
+    # Where squares overflow, neither 0 ∞ nor ∞/∞, which are no numbers.
+    largest = jnp.finfo(m.dtype).max
+    below = jnp.minimum(dev_m + (gamma * jnp.minimum(dev_v, largest) + eps), largest)
+    return m, (b2 * s + eps) + (rest2 * dev_v) * (dev_v / below)
 
 
 def difference(m: Array, v: Array, s: Array, correction: Array, o: Options) -> Array:

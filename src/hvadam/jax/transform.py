@@ -43,6 +43,7 @@ class HVAdamState(NamedTuple):
     scalars: HiddenScalars
 
 
+@options.answers_other_names
 def scale_by_hvadam(
     b1: float = 0.9,
     b2: float = 0.999,

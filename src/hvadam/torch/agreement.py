@@ -130,7 +130,7 @@ def _difference(kernel: str, device: str, state: str, options: dict[str, Any]) -
 
 
 def _made(
-    kernel: str, device: str, state: str, options: dict[str, Any], generator: torch.Generator
+    kernel: Any, device: str, state: str, options: dict[str, Any], generator: torch.Generator
 ) -> tuple[list[torch.nn.Parameter], HVAdam]:
     """Return an optimizer of a few small parameters, and these."""
     parameters, state_dtype, *_ = STATES[state]

@@ -5,12 +5,13 @@ A state kept in another ``state_dtype`` is converted: decoded exactly, then roun
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from hvadam.core.hyperparams import warn
 from hvadam.core.scalars import INITIAL
 from hvadam.torch import devices, groups, sharding, storage
 
@@ -25,20 +26,27 @@ OWN = ("kernel", "state_dtype")
 def load(
     optimizer: HVAdam, state_dict: dict[str, Any], load_plain: Callable[[dict[str, Any]], None]
 ) -> None:
-    """Load a state dict through torch's own method, which casts state to the parameter's dtype.
+    """Load a state dict through torch's own method, but for the state of parameters.
 
-    Two hooks around it mend that: the last one before sees the state dict as the user's hooks left
-    it, checks it and keeps it; the first one after puts the uncast tensors in place.
+    That would be cast to the parameter's dtype, and every tensor looked for in all groups. So two
+    hooks stand around it: the last one before sees the state dict as the user's hooks left it,
+    checks it and keeps the state back; the first one after puts it in place.
     """
+    _require(Mapping, "a state dict", state_dict)  # a user's hook may mend what it holds
     kept: dict[str, Any] = {}
 
     def check(_: Any, incoming: dict[str, Any]) -> dict[str, Any]:
+        _check_form(incoming)
         kept.update(state=incoming["state"], groups=incoming["param_groups"])
-        return {**incoming, "param_groups": _checked_groups(optimizer, incoming)}
+        loaded = _checked_groups(optimizer, incoming)
+        indices = {index for group in loaded for index in group["params"]}
+        rest = {key: x for key, x in incoming["state"].items() if key not in indices}
+        return {**incoming, "state": rest, "param_groups": loaded}
 
     def restore(_: Any) -> None:
         _restore_state(optimizer, kept["state"], kept["groups"])
 
+    built_with = [dict(group) for group in optimizer.param_groups]
     before = optimizer.register_load_state_dict_pre_hook(check)
     after = optimizer.register_load_state_dict_post_hook(restore, prepend=True)
     try:
@@ -46,6 +54,72 @@ def load(
     finally:
         before.remove()
         after.remove()
+    _warn_of_changes(built_with, optimizer.param_groups)
+
+
+def _check_form(incoming: Any) -> None:
+    """Refuse what has not the form of an optimizer's state dict: lists and dicts where they belong.
+
+    Raises:
+        TypeError: Something of another kind.
+        ValueError: It has no state or no groups.
+    """
+    _require(Mapping, "a state dict", incoming)
+    if not {"state", "param_groups"} <= incoming.keys():
+        inner = [key for key, value in incoming.items() if _is_state_dict(value)]
+        hint = f"; load its {inner[0]!r}" if inner else ""
+        raise ValueError(
+            "HVAdam: a state dict must hold 'state' and 'param_groups', got one with "
+            f"{sorted(map(str, incoming))}{hint}."
+        )
+    _require(Mapping, "'state' of a state dict", incoming["state"])
+    for values in incoming["state"].values():
+        _require(Mapping, "a parameter's state", values)
+    _require(list, "'param_groups' of a state dict", incoming["param_groups"])
+    for group in incoming["param_groups"]:
+        _require(Mapping, "a param group of a state dict", group)
+        _require(list, "'params' of a param group", group.get("params"))
+
+
+def _is_state_dict(value: Any) -> bool:
+    """Return whether a value may be the state dict of an optimizer."""
+    return isinstance(value, Mapping) and {"state", "param_groups"} <= value.keys()
+
+
+def _require(kind: type[Any], what: str, value: Any) -> None:
+    """Refuse a value of another kind."""
+    if not isinstance(value, kind):
+        raise TypeError(
+            f"HVAdam: {what} must be a {'list' if kind is list else 'dict'}, got "
+            f"{type(value).__name__}; give load_state_dict what state_dict() returned."
+        )
+
+
+def _warn_of_changes(ours: list[dict[str, Any]], loaded: list[dict[str, Any]]) -> None:
+    """Warn once of the options that a checkpoint changed, each with its value before and after.
+
+    lr is left out, and betas[0] where a schedule cycles it: they go on from where they were.
+    """
+    changes: dict[str, list[int]] = {}
+    for i, (mine, group) in enumerate(zip(ours, loaded, strict=True)):
+        for name in groups.OPTIONS:
+            before, after = (
+                tuple(x) if isinstance(x, list) else x for x in (mine[name], group[name])
+            )
+            cycled = name == "betas" and "max_momentum" in {*mine, *group}
+            if before != after and name != "lr" and not (cycled and before[1] == after[1]):
+                changes.setdefault(f"{name} from {before!r} to {after!r}", []).append(i)
+    if not changes:
+        return
+    places = {
+        change: "" if len(where) == len(ours) else f" in group {', '.join(map(str, where))}"
+        for change, where in changes.items()
+    }
+    warn(
+        "HVAdam: the checkpoint changed options that this optimizer was built with: "
+        f"{'; '.join(map(''.join, places.items()))}. To keep your own, set them in "
+        "optimizer.param_groups after loading."
+    )
 
 
 def _checked_groups(optimizer: HVAdam, incoming: dict[str, Any]) -> list[dict[str, Any]]:
@@ -54,7 +128,6 @@ def _checked_groups(optimizer: HVAdam, incoming: dict[str, Any]) -> list[dict[st
     ours = optimizer.param_groups
     if [len(g["params"]) for g in loaded] != [len(g["params"]) for g in ours]:
         return loaded  # torch refuses that in its own words
-    custom = optimizer.defaults["hidden_gain"]
     for mine, group in zip(ours, loaded, strict=True):
         missing = [name for name in groups.OPTIONS if name not in group]
         if missing:
@@ -69,19 +142,12 @@ def _checked_groups(optimizer: HVAdam, incoming: dict[str, Any]) -> list[dict[st
                     f"HVAdam: the state was made with {name}={group[name]!r}, this optimizer has "
                     f"{mine[name]!r}; build it with {name}={group[name]!r} to load it."
                 )
-        gain = group["hidden_gain"]
-        if gain == groups.CUSTOM and not callable(custom):
-            raise ValueError(
-                "HVAdam: the state was made with a callable hidden_gain, which a state dict does "
-                "not hold; build the optimizer with it to load this."
-            )
-        gain = custom if gain == groups.CUSTOM else gain
-        groups.check_options({**group, "hidden_gain": gain, "kernel": mine["kernel"]})
+        groups.check_options({**group, "kernel": mine["kernel"]})
         if group["scope"] != "tensor":
             _check_scalars(group.get("scalars"))
             if group["scope"] == "global":
                 groups.require_agreement(loaded[0], group)
-                if not _same_scalars(group["scalars"], loaded[0]["scalars"]):
+                if group["scalars"].tolist() != loaded[0]["scalars"].tolist():
                     raise ValueError(
                         'HVAdam: under scope="global" all groups carry the same scalars, but those '
                         "of this state dict differ: it is corrupt or pieced together."
@@ -106,6 +172,13 @@ def _check_state(p: Tensor, state: dict[str, Any] | None, group: dict[str, Any])
             "HVAdam: this is not the state of an HVAdam, a parameter's state must hold "
             f"{sorted(names)}, got {sorted(map(str, state))}."
         )
+    for name in sorted(names):
+        number = name == "step" and isinstance(state[name], (int, float))
+        if not isinstance(state[name], Tensor) and not number:
+            raise TypeError(
+                f"HVAdam: {name} of a parameter's state must be a tensor, got "
+                f"{type(state[name]).__name__}; this state is corrupt, load another checkpoint."
+            )
     dtypes = storage.DTYPES.get(low_bit)
     for name in TENSORS:
         tensor = state[name]
@@ -159,11 +232,6 @@ def _check_scalars(scalars: Any) -> None:
         raise ValueError(
             f"HVAdam: scalars must be a tensor of {len(INITIAL)} numbers, got {scalars!r}."
         )
-
-
-def _same_scalars(a: Tensor, b: Tensor) -> bool:
-    """Return whether two groups carry the same scalars; a gain of the user's may have been NaN."""
-    return torch.allclose(a.cpu(), b.cpu(), rtol=0.0, atol=0.0, equal_nan=True)
 
 
 def _restore_state(

@@ -7,6 +7,7 @@ sub-group. HVAdam would then silently be another optimizer, so such steps are re
 
 from __future__ import annotations
 
+import gc
 import threading
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -16,6 +17,7 @@ from torch.autograd import _get_sequence_nr  # pyright: ignore[reportAttributeAc
 
 if TYPE_CHECKING:
     from hvadam.torch.optimizer import HVAdam
+    from hvadam.torch.states import Order
 
 # So many optimizers of one parameter each, all alive and stepping in a row, are no coincidence.
 SINGLES = 8
@@ -79,16 +81,25 @@ class _Row:
             self._optimizers.clear()
             self._moment = moment
         self._optimizers.add(optimizer)
+        if len(self._optimizers) > SINGLES:
+            # An optimizer that nobody holds any more lives until Python looks for reference cycles.
+            gc.collect()
         return len(self._optimizers)
 
 
 _in_a_row = _Row()
 
 
-def refuse_swapped(optimizer: HVAdam) -> None:
-    """Refuse new parameters while the state holds others that no group has any more."""
-    if optimizer.param_groups[0]["scope"] == "tensor" or torch.compiler.is_compiling():
+def refuse_swapped(optimizer: HVAdam, order: Order) -> None:
+    """Refuse new parameters while the state holds others that no group has any more.
+
+    Args:
+        optimizer: Who meets a parameter without a state.
+        order: Its states at the beginning of the step, which are looked through once.
+    """
+    if optimizer.param_groups[0]["scope"] == "tensor" or order.is_checked:
         return
+    order.is_checked = True
     present = {p for group in optimizer.param_groups for p in group["params"]}
     gone = sum(1 for p, state in optimizer.state.items() if state and p not in present)
     if gone:

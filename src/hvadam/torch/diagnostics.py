@@ -77,8 +77,8 @@ def _scopes(
     # What somebody dropped from the state since has no part in what is told.
     moved = {p: options for options, params in taken for p in params if optimizer.state.get(p)}
     for i, group in enumerate(optimizer.param_groups):
-        present = [(moved[p], p) for p in group["params"] if p in moved]
         if group["scope"] != "tensor":
+            present = [(moved[p], p) for p in group["params"] if p in moved]
             yield (
                 "global" if group["scope"] == "global" else f"group {i}",
                 group["scalars"],
@@ -89,7 +89,7 @@ def _scopes(
         for j, p in enumerate(group["params"]):
             if optimizer.state.get(p):
                 name = names[j] if names else f"group {i}, tensor {j}"
-                yield name, optimizer.state[p]["scalars"], [x for x in present if x[1] is p]
+                yield name, optimizer.state[p]["scalars"], [(moved[p], p)] if p in moved else []
 
 
 def _update_parts(o: Options, state: dict[str, Any], gain: float) -> tuple[float, float]:

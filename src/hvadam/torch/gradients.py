@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hvadam.torch import devices
+from hvadam.torch import devices, tracing
 
 
 def refuse_sparse(grads: Sequence[Tensor]) -> None:
@@ -19,6 +19,11 @@ def refuse_sparse(grads: Sequence[Tensor]) -> None:
                 f"HVAdam: gradients must be dense, got layout {g.layout}; build the module with "
                 "sparse=False, or give its parameters to torch.optim.SparseAdam."
             )
+
+
+def are_float16(param_groups: Sequence[dict[str, Any]]) -> bool:
+    """Return whether some gradients are float16, which a GradScaler refuses to unscale."""
+    return any(p.dtype == torch.float16 for group in param_groups for p in group["params"])
 
 
 def squared_norm(grads: Sequence[Tensor]) -> Tensor:
@@ -49,5 +54,6 @@ def scaling(
     if max_grad_norm is not None:
         assert squared_norm is not None
         norm = squared_norm.sqrt() * factor
-        factor = factor * (max_grad_norm / (norm + 1e-6)).clamp(max=1.0).nan_to_num(nan=0.0)
+        limit = tracing.operand(max_grad_norm, norm.device)
+        factor = factor * (limit / (norm + 1e-6)).clamp(max=1.0).nan_to_num(nan=0.0)
     return factor

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from hvadam.core import hyperparams
 from hvadam.core import scalars as policy
 from hvadam.core.hyperparams import Hyperparams, one_of
 from hvadam.torch import kernels, parameters
@@ -22,7 +23,11 @@ OPTIMIZER_WIDE = (
 OPTIONS = (*(field.name for field in fields(Hyperparams)), "kernel")
 # What torch's optimizers choose their implementation with; here that is one option.
 ELSEWHERE = ("foreach", "fused", "capturable", "differentiable")
-CUSTOM = "custom"  # stands in a group for the callable gain that lives in the defaults
+# What options are called in other optimizers, and in hvadam.jax.
+RENAMED = {
+    **{"learning_rate": "lr", "epsilon": "eps", "decoupled_weight_decay": "weight_decay_mode"},
+    **dict.fromkeys(("b1", "b2", "beta1", "beta2"), "betas"),
+}
 
 
 def initial_scalars() -> Tensor:
@@ -40,6 +45,10 @@ def checked(
             one that disagrees with the groups that share its hidden vector.
     """
     group = dict(group)
+    for name in group:
+        meant = _misspelt(name) if isinstance(name, str) else None
+        if meant:
+            raise ValueError(f"HVAdam: a param group has {name!r}; did you mean {meant!r}?")
     for name in OPTIMIZER_WIDE:
         ours = (existing[0] if existing else defaults)[name]
         if group.setdefault(name, ours) != ours:
@@ -47,16 +56,7 @@ def checked(
                 f"HVAdam: {name} is set for the whole optimizer, here to {ours!r}; a param group "
                 f"cannot override it, got {group[name]!r}."
             )
-    gain = group.get("hidden_gain", defaults["hidden_gain"])
-    if gain == CUSTOM and callable(defaults["hidden_gain"]):
-        gain = defaults["hidden_gain"]
-    elif callable(gain) and gain is not defaults["hidden_gain"]:
-        raise ValueError(
-            "HVAdam: a callable hidden_gain is given once, to the optimizer; a param group may "
-            f"only name another, got {gain!r}."
-        )
-    check_options({**defaults, **group, "hidden_gain": gain})
-    group["hidden_gain"] = CUSTOM if callable(gain) else gain
+    check_options({**defaults, **group})
     if isinstance(group.get("params"), Tensor):
         group["params"] = [group["params"]]
     if "params" in group and not isinstance(group["params"], set):  # torch refuses those
@@ -76,32 +76,29 @@ def check_options(options: dict[str, Any]) -> None:
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError(f"HVAdam: Tensor lr must be 1-element, got shape {tuple(lr.shape)}.")
     Hyperparams(**{name: options[name] for name in OPTIONS if name != "kernel"})
-    gain = options["hidden_gain"]
-    if callable(gain):
-        delta = torch.linspace(0, 1, 3, dtype=torch.float64, device="cpu")
-        values = gain(delta)
-        if not isinstance(values, Tensor) or values.shape != delta.shape:
-            raise TypeError(
-                "HVAdam: a callable hidden_gain must map a tensor of alignments to a tensor of "
-                f"the same shape, got {values!r}."
-            )
 
 
-def warn_of_retired(options: dict[str, Any]) -> None:
-    """Warn of what the next release refuses, with the reason and what to write instead."""
-    if callable(options["hidden_gain"]):
-        warnings.warn(
-            "HVAdam: a callable hidden_gain will be refused from the next release on: no gain but "
-            "the paper's has been ahead anywhere, and it costs a copy of m and s at every step. "
-            'Write "exponential" or "linear", with hidden_scale for more or less of it.',
-            FutureWarning,
-            stacklevel=3,
-        )
+def warn_of_large_eps(param_groups: Iterable[dict[str, Any]]) -> None:
+    """Warn once of groups whose eps is Adam's; beside Adam's second moment it means the same."""
+    large = [group for group in param_groups if group["preconditioner"] != "adam"]
+    if large:
+        group = max(large, key=lambda group: group["eps"])
+        hyperparams.warn_of_large_eps(group["eps"], group["betas"][1])
 
 
 def refuse_unexpected(names: Iterable[str]) -> None:
     """Refuse arguments that HVAdam does not have, naming what stands in their place."""
     for name in names:
+        if name == "amsgrad":
+            raise TypeError(
+                "HVAdam: amsgrad is an option of torch's Adam and AdamW, and nothing stands in its "
+                "place here. Leave amsgrad out."
+            )
+        if name in RENAMED:
+            raise TypeError(
+                f"HVAdam: got an unexpected keyword argument {name!r}; here it is "
+                f"{RENAMED[name]!r}."
+            )
         if name in ELSEWHERE:
             raise TypeError(
                 f"HVAdam: {name} is an option of torch's optimizers; here kernel= chooses how a "
@@ -110,6 +107,21 @@ def refuse_unexpected(names: Iterable[str]) -> None:
         close = get_close_matches(name, (*OPTIONS, "shard_group"), n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise TypeError(f"HVAdam: got an unexpected keyword argument {name!r}{hint}")
+
+
+@cache
+def _misspelt(name: str) -> str | None:
+    """Return the option that a group's key was meant to be, if it looks like one.
+
+    Groups also carry keys of their users', as "name", "lr_scale" or "no_weight_decay": one that has
+    an option's name within its own, as words, is no slip.
+    """
+    if name in OPTIONS or name == "decoupled_weight_decay":  # AdamW's groups have that
+        return None
+    if name in RENAMED:
+        return RENAMED[name]
+    close = get_close_matches(name.lower(), OPTIONS, n=1, cutoff=0.85)
+    return close[0] if close and f"_{close[0]}_" not in f"_{name}_" else None
 
 
 def require_agreement(first: dict[str, Any], other: dict[str, Any]) -> None:

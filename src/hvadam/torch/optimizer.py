@@ -21,10 +21,18 @@ from hvadam.core.hyperparams import (
     StateDtype,
     WeightDecayMode,
 )
-from hvadam.core.scalars import Gain
-from hvadam.torch import checkpoint, completeness, devices, gradients, groups, sharding, states
+from hvadam.torch import (
+    checkpoint,
+    completeness,
+    devices,
+    gradients,
+    groups,
+    sharding,
+    states,
+    tracing,
+)
 from hvadam.torch.diagnostics import LastStep, diagnose
-from hvadam.torch.kernels import Columns
+from hvadam.torch.kernels import Columns, KernelName
 from hvadam.torch.rows import Table
 from hvadam.torch.sharding import ProcessGroupReference, Sharding
 from hvadam.torch.step import Step, settle_idle
@@ -65,16 +73,14 @@ class HVAdam(Optimizer):
         betas: Decay of m, and of s and the alignment average. What follows is given by name.
         eps: Added to s at *every* step, so it accumulates to ``eps/(1 - betas[1])``: 1e-12 acts
             like 3e-5, the root of that, in the place of Adam's eps. Lower it for very small
-            gradients; the authors' code uses 1e-16.
+            gradients; the authors' code uses 1e-16. 1e-8 or more warns.
         gamma: Bounds the ratio of (g - v)² to (g - m)² by 1/gamma. The paper says "usually 0" and
             uses 0.5 or 1 in most of its experiments.
         weight_decay: Decay coefficient.
         weight_decay_mode: "decoupled" multiplies parameters by ``1 - lr*weight_decay``, as AdamW;
             "coupled" adds ``weight_decay*parameter`` to the gradient, as Adam.
         hidden_scale: Multiplies lr in the step along v; 0 switches that step off.
-        hidden_gain: "exponential" (``10**(6δ - 3)``) or "linear" (``δ/0.9*10``). A callable that
-            maps a float64 tensor of δ to a tensor of the same shape is deprecated; if it raises,
-            the step is undone, for which m and s are copied meanwhile.
+        hidden_gain: "exponential" (``10**(6δ - 3)``) or "linear" (``δ/0.9*10``).
         restart_threshold: In [0, 1). 0 never restarts.
         preconditioner: "hidden", or "adam" for the second moment of g (ablation).
         scope: What one hidden vector spans: "global" all parameters, "group" a param group (the
@@ -150,7 +156,7 @@ class HVAdam(Optimizer):
         weight_decay: float = 0.0,
         weight_decay_mode: WeightDecayMode = "decoupled",
         hidden_scale: float = 1.0,
-        hidden_gain: HiddenGain | Gain = "exponential",
+        hidden_gain: HiddenGain = "exponential",
         restart_threshold: float = 0.1,
         preconditioner: Preconditioner = "hidden",
         scope: Scope = "global",
@@ -161,7 +167,7 @@ class HVAdam(Optimizer):
         state_dtype: StateDtype = "float32",
         rounding_seed: int = 0,
         hidden_step: HiddenStep = "exact",
-        kernel: str = "auto",
+        kernel: KernelName = "auto",
         shard_group: ProcessGroup | None = None,
         **unexpected: Never,
     ) -> None:
@@ -188,13 +194,21 @@ class HVAdam(Optimizer):
             "kernel": kernel,
         }
         groups.check_options(defaults)
-        groups.warn_of_retired(defaults)
         sharding.check_shard_group(shard_group)
         self._shard_group = ProcessGroupReference(shard_group)
         super().__init__(params, defaults)
+        groups.warn_of_large_eps(self.param_groups)
 
-    # A GradScaler then leaves unscaling and skipping to step(), through grad_scale and found_inf.
-    _step_supports_amp_scaling = True
+    @property
+    def _step_supports_amp_scaling(self) -> bool:
+        """Return whether a GradScaler leaves unscaling and skipping to ``step``.
+
+        Only where it cannot do that itself: it passes over all gradients in either case, and who
+        clips or logs them before the step, as trainers do, needs them unscaled.
+        """
+        return gradients.are_float16(self.param_groups) or not sharding.scalers_agree(
+            self.param_groups, self._shard_group.group
+        )
 
     # For diagnostics; not part of the state, so copies start without.
     _last_step: LastStep | None = None
@@ -227,9 +241,8 @@ class HVAdam(Optimizer):
             options, grad_scale = self.param_groups[0], getattr(self, "grad_scale", None)
             step = Step(table, late=options["hidden_step"] == "late")
             step.scale_gradients(grad_scale, options["max_grad_norm"], squared_norm)
-            with step.undone_by_errors():
-                dots = step.first_pass()
-                mix, gain = step.advance_scalars(dots)
+            dots = step.first_pass()
+            mix, gain = step.advance_scalars(dots)
             step.second_pass(mix, gain)
             self._share_scalars(table.vectors.scalars[0])
         if not torch.compiler.is_compiling():
@@ -338,8 +351,9 @@ class HVAdam(Optimizer):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load what ``state_dict`` gave: hyper-parameters and state, in the state's own dtypes.
 
-        ``kernel`` stays as it is here. Another optimizer's state, other sizes or shapes, another
-        scope or restart rule are refused before anything changes.
+        ``kernel`` and ``state_dtype`` stay as they are here; of other options that the checkpoint
+        changes, lr apart, one warning tells. Another optimizer's state, other sizes or shapes,
+        another scope or restart rule are refused before anything changes.
         """
         checkpoint.load(self, state_dict, super().load_state_dict)
         self._last_step = None
@@ -355,12 +369,13 @@ class HVAdam(Optimizer):
 
     def _collect_rows(self) -> Table:
         """Return the table of what has a gradient, its state made on first sight."""
-        table = Table(self.param_groups, self.state, self.defaults["hidden_gain"], self._sharding)
+        table = Table(self.param_groups, self.state, self._sharding)
+        order = None if torch.compiler.is_compiling() else table.order
         late = self.param_groups[0]["hidden_step"] == "late"
         for group, place in groups.placed(self.param_groups):
             columns = Columns([], [], [], [], [], [])
             scalars: list[Tensor] = []
-            self._init_group(group, *columns[:6], scalars, place)
+            self._init_group(group, *columns[:6], scalars, place, order)
             table.add(group, place, columns, scalars)
             if late and len(columns.theta) < len(group["params"]):
                 table.add_idle(group, place)
@@ -377,10 +392,12 @@ class HVAdam(Optimizer):
         steps: list[Tensor],
         scalars: list[Tensor],
         place: int,
+        order: states.Order | None,
     ) -> None:
         """Fill the lists with what has a gradient, its state made on first sight.
 
-        Name and shape are torch's own: ``torch.compile`` runs a method called so outside its graph.
+        Name and shape are torch's own: ``torch.compile`` runs a method called so outside its graph,
+        if it is given lists and constants.
         """
         found = [p.grad for p in group["params"]]
         here = [g is not None for g in found]
@@ -388,9 +405,10 @@ class HVAdam(Optimizer):
         grads += compress(found, here)
         if not params:
             return
-        own = states.find(self.state, params, place)
+        own = order.find(params, place) if order else [self.state[p] for p in params]
         if not all(own):
-            completeness.refuse_swapped(self)
+            if order:
+                completeness.refuse_swapped(self, order)
             for p, state in zip(params, own, strict=True):
                 if not state:
                     state.update(states.initial(p, group))
@@ -418,9 +436,9 @@ class HVAdam(Optimizer):
         if torch.compiler.is_compiling():  # tracing may not depend on how much state there is
             options = self.param_groups[0]
             if options["hidden_step"] == "late" or options["state_dtype"] != "float32":
-                raise RuntimeError(
-                    'HVAdam: torch.compile is for hidden_step="exact" and state_dtype="float32"; '
-                    "leave step() uncompiled, the kernels are compiled already."
+                tracing.refuse(
+                    'torch.compile is for hidden_step="exact" and state_dtype="float32"; leave '
+                    "step() uncompiled, the kernels are compiled already."
                 )
             return
         completeness.refuse_parts(self, self._shard_group.lost)

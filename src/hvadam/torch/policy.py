@@ -15,21 +15,16 @@ from torch import Tensor
 
 from hvadam.core import scalars as policy
 from hvadam.core.scalars import Gain
-from hvadam.torch.groups import CUSTOM
+from hvadam.torch import tracing
 
 
 class HiddenVectors:
-    """The hidden vectors that a step moves: their scalars, and the options that rule them.
+    """The hidden vectors that a step moves: their scalars, and the options that rule them."""
 
-    Args:
-        custom_gain: The optimizer's ``hidden_gain``, for groups that say it is their own.
-    """
-
-    def __init__(self, custom_gain: Any) -> None:
+    def __init__(self) -> None:
         self.scalars: list[Tensor] = []  # of each
         self.rounding: list[float] = []  # of each, the coarsest of its state
         self.owners: list[tuple[dict[str, Any], int]] = []  # groups, with how many each has
-        self.custom_gain = custom_gain
 
     def add(self, group: dict[str, Any], scalars: Sequence[Tensor]) -> int:
         """Add the hidden vectors of a group, and return the place of the first."""
@@ -40,15 +35,6 @@ class HiddenVectors:
         self.rounding += [0.0] * len(scalars)
         self.owners.append((group, len(scalars)))
         return first
-
-    def has_custom_gain(self) -> bool:
-        """Return whether any of them has the user's own gain."""
-        return any(group["hidden_gain"] == CUSTOM for group, _ in self.owners)
-
-    def gain(self, group: dict[str, Any]) -> Gain:
-        """Return the gain function of a group."""
-        name = group["hidden_gain"]
-        return self.custom_gain if name == CUSTOM else policy.GAINS[name]
 
 
 def feet_are_clear(dots: Tensor) -> bool:
@@ -102,7 +88,6 @@ def _advance_floats(
 ) -> tuple[Tensor, Tensor]:
     """Advance a single hidden vector on a CPU."""
     group, _ = vectors.owners[0]
-    gain = vectors.gain(group)
     after = torch.tensor(
         policy.decide(
             policy.Floats,
@@ -110,7 +95,7 @@ def _advance_floats(
             dots[0].tolist(),
             beta2=group["betas"][1],
             threshold=group["restart_threshold"],
-            gain=_of_floats(gain) if gain is vectors.custom_gain else gain,
+            gain=policy.GAINS[group["hidden_gain"]],
             restart_rule=group["restart_rule"],
             rounding=vectors.rounding[0],
             active=active,
@@ -128,11 +113,7 @@ def _advance_numpy(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Advance several hidden vectors on a CPU, and return mix, gain and the next scalars."""
     options = {k: x.numpy() if isinstance(x, Tensor) else x for k, x in options.items()}
-    pieces = [
-        (_of_arrays(gain) if gain is vectors.custom_gain else gain, count)
-        for gain, count in _gains(vectors)
-    ]
-    gains = policy.piecewise(np, pieces)
+    gains = policy.piecewise(np, _gains(vectors))
     made = policy.advance(np, before.numpy(), dots.numpy(), gain=gains, **options)
     mix, gain, after = (torch.from_numpy(np.asarray(x)) for x in made)
     return mix, gain, after
@@ -155,27 +136,20 @@ def _options(vectors: HiddenVectors, dots: Tensor) -> dict[str, Any]:
 def _number_or_tensor(values: Sequence[float], counts: Sequence[int], like: Tensor) -> Any:
     """Return a value that all share, else a tensor in which each is repeated as counted."""
     if all(value == values[0] for value in values):
-        return values[0]
-    return like.new_tensor([x for x, n in zip(values, counts, strict=True) for _ in range(n)])
+        return tracing.operand(values[0], like.device)
+    repeated = [x for x, n in zip(values, counts, strict=True) for _ in range(n)]
+    if torch.compiler.is_compiling():
+        return torch.stack([tracing.operand(x, like.device) for x in repeated])
+    return like.new_tensor(repeated)
 
 
 def _gains(vectors: HiddenVectors) -> list[tuple[Gain, int]]:
     """Return the gain functions in order, with how many consecutive hidden vectors have each."""
     runs: list[tuple[Gain, int]] = []
     for group, count in vectors.owners:
-        gain = vectors.gain(group)
+        gain = policy.GAINS[group["hidden_gain"]]
         if runs and runs[-1][0] is gain:
             runs[-1] = (gain, runs[-1][1] + count)
         else:
             runs.append((gain, count))
     return runs
-
-
-def _of_arrays(gain: Gain) -> Gain:
-    """Adapt a user's gain, which is promised tensors, to NumPy arrays."""
-    return lambda delta: gain(torch.from_numpy(delta)).numpy()
-
-
-def _of_floats(gain: Gain) -> Gain:
-    """Adapt a user's gain, which is promised tensors, to Python floats."""
-    return lambda delta: float(gain(torch.tensor([delta], dtype=torch.float64, device="cpu")))

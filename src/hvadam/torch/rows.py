@@ -7,6 +7,7 @@ Rows come in sections: those of one param group share its options.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -34,7 +35,6 @@ class Table:
     Args:
         param_groups: Of the optimizer.
         state: Of its parameters.
-        custom_gain: Its ``hidden_gain``, for groups that say it is their own.
         sharded: How its parameters lie on the ranks, if they are sharded.
     """
 
@@ -42,10 +42,9 @@ class Table:
         self,
         param_groups: Sequence[dict[str, Any]],
         state: States,
-        custom_gain: Any = None,
         sharded: Sharding | None = None,
     ) -> None:
-        self.vectors = HiddenVectors(custom_gain)
+        self.vectors = HiddenVectors()
         self.sections: list[Section] = []  # with a gradient
         self.idle: list[Section] = []  # without one, but with something pending
         self.moved: list[tuple[Options, list[Tensor]]] = []  # parameters with a gradient, whole
@@ -71,12 +70,17 @@ class Table:
             return
         first = self.vectors.add(group, scalars)
         scopes = self._scopes(group, params, first)
-        self._note_rounding(columns, scopes)
+        self._note_rounding(columns, scopes, first)
         options = Options.of(group)
         self.moved.append((options, params))
         tensors = self._with_extras(group, place, columns)
         whole = Section(group["kernel"], options, tensors, scopes)
         self.sections += [whole] if self.sharded is None else self._parts(whole, self.sharded)
+
+    @cached_property
+    def order(self) -> states.Order:
+        """Return the states as they lie."""
+        return states.Order(self._states)
 
     def add_idle(self, group: dict[str, Any], place: int, everyone: bool = False) -> None:
         """Add the rows of a group that have no gradient, or everyone's, if something is pending."""
@@ -128,12 +132,12 @@ class Table:
                 parts.append(whole._replace(tensors=own, scopes=scopes, counted=counted))
         return parts
 
-    def _note_rounding(self, columns: Columns, scopes: Sequence[int]) -> None:
+    def _note_rounding(self, columns: Columns, scopes: Sequence[int], first: int) -> None:
         """Note for each hidden vector of these rows the coarsest rounding of its state."""
+        rounding = self.vectors.rounding
         if self.sharded is not None:  # as all ranks have agreed
-            self.vectors.rounding = self.sharded.rounding[: len(self.vectors.scalars)]
+            rounding[first:] = self.sharded.rounding[first : len(rounding)]
             return
-        rounding, first = self.vectors.rounding, scopes[0]
         dtypes = {m.dtype for m in columns.m}
         if first == scopes[-1]:
             rounding[first] = max(rounding[first], *map(storage.rounding, dtypes))
@@ -147,7 +151,7 @@ class Table:
         if not columns.theta or (state_dtype == "float32" and not late):
             return columns
         extras: dict[str, Any] = {}
-        own = states.find(self._states, columns.theta, place)
+        own = self.order.find(columns.theta, place)
         if state_dtype == "int8":
             for short, key in (("m", "exp_avg"), ("v", "hidden"), ("s", "exp_avg_var")):
                 extras[f"{short}_scales"] = [state[storage.SCALES[key]] for state in own]
@@ -162,6 +166,10 @@ class Table:
         index = groups.places(group, params, place)
         if not sharding.has_dtensors(params):
             return index
-        count = sum(len(group["params"]) for group in self._param_groups)
         shards = map(sharding.shard_number, params)
-        return [i + count * shard for i, shard in zip(index, shards, strict=True)]
+        return [i + self._count * shard for i, shard in zip(index, shards, strict=True)]
+
+    @cached_property
+    def _count(self) -> int:
+        """Return how many parameters there are."""
+        return sum(len(group["params"]) for group in self._param_groups)

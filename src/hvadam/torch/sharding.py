@@ -25,7 +25,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from hvadam.torch import groups, storage
+from hvadam.torch import groups, storage, tracing
 from hvadam.torch.gradients import squared_norm
 from hvadam.torch.kernels import Columns
 
@@ -112,9 +112,9 @@ def find(
     if not is_sharded(param_groups, shard_group):
         return None
     if torch.compiler.is_compiling():
-        raise RuntimeError(
-            "HVAdam: torch.compile is for parameters that are not sharded; leave step() "
-            "uncompiled, the kernels are compiled already."
+        tracing.refuse(
+            "torch.compile is for parameters that are not sharded; leave step() uncompiled, the "
+            "kernels are compiled already."
         )
     if known is not None and known.fits(_all_params(param_groups)):
         return known
@@ -124,6 +124,21 @@ def find(
 def is_sharded(param_groups: Sequence[dict[str, Any]], shard_group: ProcessGroup | None) -> bool:
     """Return whether some of what the hidden vectors span may lie on other ranks."""
     return shard_group is not None or any(has_dtensors(group["params"]) for group in param_groups)
+
+
+def scalers_agree(param_groups: Sequence[dict[str, Any]], shard_group: ProcessGroup | None) -> bool:
+    """Return whether the GradScalers of all ranks skip the same steps, as a sharded step needs it.
+
+    Torch tells each what the others found along the dimensions on which the first gradient is
+    sharded; those are all that there are if the others are laid out as it is.
+    """
+    if not is_sharded(param_groups, shard_group):
+        return True
+    layouts = {
+        (p.device_mesh, tuple(x.is_replicate() for x in p.placements)) if is_dtensor(p) else None  # pyright: ignore[reportAttributeAccessIssue]
+        for p in _all_params(param_groups)
+    }
+    return shard_group is None and len(layouts) == 1
 
 
 def has_dtensors(tensors: Sequence[Tensor]) -> bool:

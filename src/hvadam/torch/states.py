@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from operator import is_
 from typing import Any, TypeAlias
 
@@ -39,21 +38,33 @@ def initial(p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
-def find(states: States, params: list[Tensor], first: int) -> list[dict[str, Any]]:
-    """Return the state of each parameter, without a look-up where it lies in the groups' order.
+class Order:
+    """The states in the order they lie in at the beginning of a step.
 
-    To look up a tensor is a call of Python's, which for thousands of small ones adds up.
+    To look up a tensor is a call of Python's, which for thousands of small ones adds up, and to
+    walk to a group's place among the states, group by group, takes the square of their number.
 
     Args:
         states: Of all parameters.
-        params: Some of a group's parameters.
-        first: The place of the group's first parameter among those of all groups.
     """
-    end = first + len(params)
-    in_order = all(map(is_, islice(states, first, end), params))
-    if in_order and len(states) >= end:
-        return list(islice(states.values(), first, end))
-    return [states[p] for p in params]
+
+    def __init__(self, states: States) -> None:
+        self._states = states
+        self._params, self._values = list(states), list(states.values())
+        self.is_checked = False  # for parameters that are in no group
+
+    def find(self, params: list[Tensor], first: int) -> list[dict[str, Any]]:
+        """Return the state of each parameter, without a look-up where it lies as in the groups.
+
+        Args:
+            params: Some of a group's parameters.
+            first: The place of the group's first parameter among those of all groups.
+        """
+        here = slice(first, first + len(params))
+        known = self._params[here]
+        if len(known) == len(params) and all(map(is_, known, params)):
+            return self._values[here]
+        return [self._states[p] for p in params]
 
 
 def forget_empty_step(states: States, param_groups: Sequence[dict[str, Any]]) -> None:

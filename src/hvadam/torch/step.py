@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -53,20 +52,6 @@ class Step:
         factor = gradients.scaling(grad_scale, max_grad_norm, squared_norm)
         for key, batches in self._batches.items():
             self._batches[key] = kernels.scaled(batches, factor)
-
-    def undone_by_errors(self) -> AbstractContextManager[None]:
-        """Undo the first pass if the user's own gain, which is called after it, raises.
-
-        The gains of the library do not raise, so only who brings one pays for the copies.
-        """
-        if torch.compiler.is_compiling() or not self._table.vectors.has_custom_gain():
-            return nullcontext()
-        names = ("m", "s", "step", "m_scales", "s_scales")
-        if self._late:
-            names = (*names, "theta", "v", "v_scales", "pending")
-        rows = [section.tensors for section in (*self._table.sections, *self._table.idle)]
-        written = [x for tensors in rows for name in names for x in getattr(tensors, name)]
-        return _kept([*written, *self._table.vectors.scalars])
 
     def first_pass(self) -> Tensor:
         """Update m and s, and return the dots of each hidden vector: (vectors, 4), float64.
@@ -135,18 +120,6 @@ class Step:
         """Return float64 zeros where the scalars lie."""
         home = self._table.vectors.scalars[0].device
         return torch.zeros(shape, dtype=torch.float64, device=home)
-
-
-@contextmanager
-def _kept(tensors: list[Tensor]) -> Iterator[None]:
-    """Give tensors the values back that they had, if what is done meanwhile raises."""
-    copies = [x.clone() for x in tensors]
-    try:
-        yield
-    except BaseException:  # an interrupt too
-        for x, copy in zip(tensors, copies, strict=True):
-            x.copy_(copy)
-        raise
 
 
 def settle_idle(table: Table) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
-from unittest import mock
 
 import torch
 
@@ -43,7 +42,7 @@ def kernels_of(step: Callable[[], object]) -> list[str]:
     """Return the kernels that a step of HVAdam calls, by watching it; [] for other optimizers."""
     seen: set[str] = set()
     watched = {name: _Watched(name, module, seen) for name, module in kernels.KERNELS.items()}
-    with mock.patch.dict(kernels.KERNELS, watched):
+    with _replaced(watched):
         step()
     return [name for name in kernels.KERNELS if name in seen]
 
@@ -51,13 +50,27 @@ def kernels_of(step: Callable[[], object]) -> list[str]:
 @contextmanager
 def without_native() -> Iterator[None]:
     """Behave as if hvadam had been installed without a compiler."""
-    with mock.patch.object(kernels.KERNELS["native"], "available", new=_switched_off):
+    with _replaced({"native": _SwitchedOff("native")}):
         yield
 
 
-def _switched_off() -> str:
-    """Return the reason of a kernel that is switched off."""
-    return "it is switched off for now."
+@contextmanager
+def _replaced(others: Mapping[str, Any]) -> Iterator[None]:
+    """Put others in the place of kernels for a while."""
+    own = {name: kernels.KERNELS[name] for name in others}
+    kernels.KERNELS.update(others)
+    try:
+        yield
+    finally:
+        kernels.KERNELS.update(own)
+
+
+class _SwitchedOff(ModuleType):
+    """A kernel that cannot run, as nobody built it."""
+
+    def available(self) -> str:
+        """Return the reason why the kernel cannot run."""
+        return "it is switched off for now."
 
 
 class _Watched(ModuleType):

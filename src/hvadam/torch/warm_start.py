@@ -29,7 +29,8 @@ def warm_start(optimizer: HVAdam, adamw: Optimizer | dict[str, Any]) -> None:
             dict into an AdamW over the sharded model first and give that.
 
     Raises:
-        ValueError: ``adamw`` is something else or does not fit; nothing has changed then.
+        TypeError: The arguments are something else, or the wrong way round.
+        ValueError: ``adamw`` has not stepped or does not fit; nothing has changed in any case.
 
     Example:
         >>> import torch, hvadam
@@ -42,6 +43,7 @@ def warm_start(optimizer: HVAdam, adamw: Optimizer | dict[str, Any]) -> None:
         >>> optimizer.state[w]["step"].item()
         1.0
     """
+    _check_order(optimizer, adamw)
     state_dict = adamw if isinstance(adamw, dict) else adamw.state_dict()
     _check_fit(optimizer, state_dict)
     made: dict[Tensor, dict[str, Any]] = {}
@@ -77,6 +79,34 @@ def _state_of(p: Tensor, group: dict[str, Any], found: dict[str, Any]) -> dict[s
     return state
 
 
+def _check_order(optimizer: Any, adamw: Any) -> None:
+    """Refuse arguments that are not an HVAdam and what another optimizer left, in this order."""
+    if not _is_hvadam(optimizer):
+        swap = "; they are the wrong way round" if _is_hvadam(adamw) else ""
+        raise TypeError(
+            "hvadam.warm_start: write warm_start(optimizer, adamw), the HVAdam that is to start "
+            "and the AdamW that it goes on from, got "
+            f"{type(optimizer).__name__} and {type(adamw).__name__}{swap}."
+        )
+    if not isinstance(adamw, dict) and not hasattr(adamw, "state_dict"):
+        raise TypeError(
+            "hvadam.warm_start: adamw must be an optimizer or its state_dict(), got "
+            f"{type(adamw).__name__}."
+        )
+    if _is_hvadam(adamw):
+        raise ValueError(
+            "hvadam.warm_start: adamw is the state of an HVAdam; give that to "
+            "optimizer.load_state_dict."
+        )
+
+
+def _is_hvadam(given: Any) -> bool:
+    """Return whether something is an HVAdam, in a trainer's wrapper too, or the state of one."""
+    is_dict = isinstance(given, dict)
+    found = given.get("param_groups") if is_dict else getattr(given, "param_groups", None)
+    return bool(found) and all("restart_rule" in group for group in found)
+
+
 def _check_fit(optimizer: HVAdam, state_dict: dict[str, Any]) -> None:
     """Refuse what is not an Adam's state over these parameters."""
     if optimizer.state:
@@ -87,6 +117,11 @@ def _check_fit(optimizer: HVAdam, state_dict: dict[str, Any]) -> None:
         raise ValueError(
             "hvadam.warm_start: adamw must be an optimizer or its state_dict(), got a dict with "
             f"{sorted(map(str, state_dict))}."
+        )
+    if not any(state_dict["state"].values()):
+        raise ValueError(
+            "hvadam.warm_start: adamw has no state, because it has not stepped, so there is "
+            "nothing to go on from; load its checkpoint into it first."
         )
     ours = [len(group["params"]) for group in optimizer.param_groups]
     theirs = [len(group["params"]) for group in state_dict["param_groups"]]

@@ -148,7 +148,7 @@ def test_a_rank_without_gradients_moves_on_with_the_others(pool: Pool) -> None:
     assert ours[0] == 4
 
 
-@pytest.mark.parametrize("layout", ["fsdp2", "shard_group"])
+@pytest.mark.parametrize("layout", ["fsdp2", "replicated and sharded", "shard_group"])
 def test_an_inf_on_one_rank_skips_the_step_on_all(pool: Pool, layout: str) -> None:
     for changed, before, after in pool.run(layouts.inf_on_one_rank, 2, layout):
         assert not changed

@@ -129,6 +129,7 @@ def test_tensors_that_wrap_others_are_left_to_torch(
 
     plain = parameter(6)
     wrapped = nn.Parameter(TwoTensor(plain.detach().clone(), plain.detach().clone()))
+    kernel: Any
     for kernel, p in (("loop", plain), ("native", wrapped)):
         optimizer = HVAdam([p], kernel=kernel, hidden_step=hidden_step)
         for factor in (1.0, 2.0, -0.5):

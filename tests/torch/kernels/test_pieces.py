@@ -27,7 +27,7 @@ OPTIONS = pytest.mark.parametrize(
 )
 
 
-def stepped(kernel: str, options: dict[str, Any], steps: int = 3) -> HVAdam:
+def stepped(kernel: Any, options: dict[str, Any], steps: int = 3) -> HVAdam:
     """An optimizer after some steps over tensors smaller and larger than a piece."""
     torch.manual_seed(0)
     values = [
@@ -57,7 +57,7 @@ def kept(optimizer: HVAdam, *names: str) -> list[Tensor]:
 @KERNELS
 @OPTIONS
 def test_pieces_do_what_the_whole_does(
-    kernel: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    kernel: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start, whole = stepped(kernel, options, steps=1), stepped(kernel, options)
     monkeypatch.setattr(pieces, "CACHED", 2 * BLOCK)
@@ -76,7 +76,7 @@ def test_pieces_do_what_the_whole_does(
 @KERNELS
 @OPTIONS
 def test_what_is_computed_on_the_way_takes_little_memory(
-    kernel: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    kernel: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pieces, "CACHED", 16 * BLOCK)
     w = nn.Parameter(torch.randn(20 * pieces.CACHED))

@@ -16,7 +16,17 @@ from typing import Any
 
 import pytest
 import torch
-from cases import DTYPES, VARIANTS, parameters, train
+from cases import (
+    DTYPES,
+    FORMS,
+    OVERFLOWING,
+    SPOILT,
+    VARIANTS,
+    parameters,
+    take_overflowing_step,
+    take_spoilt_step,
+    train,
+)
 from judge import judged_step
 from native_twin import forced_step
 from torch import Tensor
@@ -131,6 +141,26 @@ def check_variant(variant: str, dtype: torch.dtype, steps: int) -> None:
         **{"lr": 1e-2, **VARIANTS[variant]},
     )
     train(optimizer, steps)
+
+
+def test_what_is_not_finite_spoils_its_own_elements() -> None:
+    optimizer = HVAdam(parameters(torch.float32, (40,)), kernel="triton")
+    take_spoilt_step(optimizer, *SPOILT["inf and -inf"])
+
+
+@pytest.mark.parametrize("form", FORMS[::3], ids=str)
+def test_a_square_that_overflows_spoils_nothing(form: dict[str, Any]) -> None:
+    optimizer = HVAdam(parameters(torch.float32, (40,)), kernel="triton", **form)
+    take_overflowing_step(optimizer, 2.4e25)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize(("dtype", "size"), OVERFLOWING, ids=str)
+def test_a_square_that_overflows_spoils_nothing_ever(
+    form: dict[str, Any], dtype: torch.dtype, size: float
+) -> None:
+    take_overflowing_step(HVAdam(parameters(dtype, (40,)), kernel="triton", **form), size)
 
 
 def test_groups_of_every_sort_share_the_launches(launches: Counter[str]) -> None:

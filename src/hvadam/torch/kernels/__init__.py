@@ -7,7 +7,7 @@ nobody above imports from inside a kernel.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import torch
 from torch import Tensor
@@ -26,6 +26,7 @@ __all__ = [
     "Batch",
     "Columns",
     "Kernel",
+    "KernelName",
     "Options",
     "Portable",
     "assign",
@@ -93,7 +94,8 @@ class Portable(Kernel, Protocol):
 
 PORTABLE: dict[str, Portable] = {"loop": loop, "foreach": foreach}
 KERNELS: dict[str, Kernel] = {**PORTABLE, "native": native, "triton": triton}
-NAMES = ("auto", *KERNELS)
+KernelName = Literal["auto", "loop", "foreach", "native", "triton"]
+NAMES: tuple[str, ...] = get_args(KernelName)  # "auto" and those of KERNELS
 
 
 def require(kernel: str) -> None:
@@ -145,14 +147,15 @@ def assign(
         tensors, scopes = _rows(tensors, scopes, sorted(rest))
 
     refuse_sparse(tensors.g)
-    name = kernel if kernel in PORTABLE else "foreach"
+    name = kernel if kernel in PORTABLE and not compiling else "foreach"
     batches: dict[Any, list[int]] = {}
     for i, theta in enumerate(tensors.theta):
         alike = (scopes[i], theta.dtype, theta.device, foreach.takes_alone(theta))
         batches.setdefault(alike, []).append(i)
     for indices in batches.values():
         columns, batch_scopes = _rows(tensors, scopes, indices)
-        yield name, Batch(columns.signed().as_real(), batch_scopes, options, None)
+        own = options.traced(columns.theta[0].device) if compiling else options
+        yield name, Batch(columns.signed().as_real(), batch_scopes, own, None)
 
 
 def settle(batches: Sequence[Batch[Any]]) -> None:

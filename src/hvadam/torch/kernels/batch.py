@@ -13,29 +13,33 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 import torch
 from torch import Tensor
 
-from hvadam.torch import devices, storage
+from hvadam.torch import devices, storage, tracing
 
 Tensors: TypeAlias = list[Tensor] | tuple[Tensor, ...]
 Box: TypeAlias = tuple[Any, Any]  # low and high, floats or tensors
 Own = TypeVar("Own")
 
+# What (g - m)² may count for. Where (g - v)² overflows, so may it, and ∞/∞ would be no number; so
+# s becomes ∞ instead, as Adam's second moment would, and the element stays where it is.
+LARGEST = {dtype: torch.finfo(dtype).max for dtype in (torch.float32, torch.float64)}
+
 
 class Options(NamedTuple):
     """A param group's hyper-parameters as a kernel reads them, once a step."""
 
-    lr: float | Tensor
-    beta1: float
-    beta2: float
-    eps: float
-    gamma: float
-    decay: float  # decoupled
-    coupled_decay: float
-    hidden_scale: float
+    lr: Any  # a float or a 0-dim tensor, as are all numbers of a traced step
+    beta1: Any
+    beta2: Any
+    eps: Any
+    gamma: Any
+    decay: Any  # decoupled
+    coupled_decay: Any
+    hidden_scale: Any
     adam: bool  # preconditioner="adam"
-    bounds: tuple[float, float] | None
+    bounds: Box | None
     maximize: bool
     seed: int  # of the random bits that round low-bit state
-    factor: float | Tensor = 1.0  # on gradients: clipping and unscaling
+    factor: Any = 1.0  # on gradients: clipping and unscaling
 
     @classmethod
     def of(cls, group: dict[str, Any]) -> Options:
@@ -56,6 +60,16 @@ class Options(NamedTuple):
             seed=group["rounding_seed"],
         )
 
+    def traced(self, device: torch.device) -> Options:
+        """Return the options as ``torch.compile`` takes them in, for parameters on a device."""
+        names = ("lr", "beta1", "beta2", "eps", "gamma", "hidden_scale")
+        made = {name: tracing.operand(getattr(self, name), device) for name in names}
+        for name in ("decay", "coupled_decay"):  # 0 stays: where there is none, none is computed
+            made[name] = getattr(self, name) and tracing.operand(getattr(self, name), device)
+        if self.bounds is not None:
+            made["bounds"] = tuple(tracing.operand(x, device) for x in self.bounds)
+        return self._replace(**made)
+
     def box(self, rate: float | Tensor) -> Box | None:
         """Return the box to project onto after a step at some rate, None for no projection.
 
@@ -66,7 +80,7 @@ class Options(NamedTuple):
         if not isinstance(rate, Tensor):
             return self.bounds if rate != 0 else None
         still = rate == 0
-        low, high = (torch.full_like(rate, bound) for bound in self.bounds)
+        low, high = (x if isinstance(x, Tensor) else torch.full_like(rate, x) for x in self.bounds)
         return torch.where(still, -math.inf, low), torch.where(still, math.inf, high)
 
 
@@ -210,12 +224,12 @@ def as_scalar(x: float | Tensor) -> float | Tensor:
     return x.item()
 
 
-def _bias(beta: float, t: Tensor, dtype: torch.dtype) -> Tensor:
+def _bias(beta: Any, t: Tensor, dtype: torch.dtype) -> Tensor:
     """Return 1 - beta**t.
 
     Written with ``exp``, as inductor computes that once, and a power again for every element.
     """
-    log = math.log(beta) if beta > 0 else -math.inf
+    log = beta.log() if isinstance(beta, Tensor) else math.log(beta) if beta > 0 else -math.inf
     if not devices.has_float64(t.device):
         return -torch.expm1(t * log).to(dtype)
     return (1.0 - torch.exp(t.double() * log)).to(dtype)

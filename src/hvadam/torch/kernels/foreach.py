@@ -15,7 +15,7 @@ from torch import Tensor
 
 from hvadam.torch import devices
 from hvadam.torch.kernels import loop, pieces, sums
-from hvadam.torch.kernels.batch import Batch, Box, Tensors, Work, as_scalar
+from hvadam.torch.kernels.batch import LARGEST, Batch, Box, Tensors, Work, as_scalar
 
 
 def available() -> str | None:
@@ -103,36 +103,45 @@ def _average(batch: Batch[None], work: Work) -> None:
     o = batch.options
     m, v, s = work
     g = _gradients(batch, m[0].dtype)
-    if torch.compiler.is_compiling():
+    if isinstance(o.beta1, Tensor):
         # Compiled by torch 2.13 lerp is wrong for 0-dim tensors and a weight of 0.5 or more.
         torch._foreach_mul_(m, o.beta1)
-        torch._foreach_add_(m, g, alpha=1.0 - o.beta1)
+        _add(m, g, 1.0 - o.beta1)
     else:
         torch._foreach_lerp_(m, g, 1.0 - o.beta1)
     torch._foreach_mul_(s, o.beta2)
     if o.adam:
-        torch._foreach_addcmul_(s, g, g, 1.0 - o.beta2)
+        _add_products(s, g, g, 1.0 - o.beta2)
     else:
         dev_v = torch._foreach_sub(g, v)
         torch._foreach_mul_(dev_v, dev_v)
         dev_m = torch._foreach_sub(g, m)
         torch._foreach_mul_(dev_m, dev_m)
-        torch._foreach_add_(dev_m, dev_v, alpha=o.gamma)
-        torch._foreach_add_(dev_m, o.eps)
+        if isinstance(o.gamma, Tensor):  # 0 times a square that overflowed would be no number
+            _add(dev_m, dev_v, o.gamma.clamp(min=torch.finfo(m[0].dtype).tiny))
+        elif o.gamma:
+            _add(dev_m, dev_v, o.gamma)
+        _add_number(dev_m, o.eps)
+        torch._foreach_clamp_max_(dev_m, LARGEST[m[0].dtype])
         ratio = torch._foreach_div(dev_v, dev_m)
-        torch._foreach_addcmul_(s, ratio, dev_v, 1.0 - o.beta2)
-        torch._foreach_add_(s, o.eps)
+        _add_products(s, ratio, dev_v, 1.0 - o.beta2)
+        _add_number(s, o.eps)
 
 
 def _dots(batch: Batch[None], work: Work, wide: bool) -> Tensor:
     """Return the four dots, of one vector per operand: one call each for all tensors."""
-    m_hats = torch._foreach_div(work.m, batch.bias_corrections()[0])
-    if torch.compiler.is_compiling():  # which fuses sums with what is summed, tensor by tensor
-        return torch.stack([sums.fused_dots(*x) for x in zip(work.v, m_hats, strict=True)]).sum(0)
-    v, m_hat = _flat(work.v), _flat(m_hats)
+    bias1, m, correction = batch.bias_corrections()[0], work.m, 1.0
+    compiling = torch.compiler.is_compiling()
+    if not compiling and isinstance(bias1[0], float) and all(x == bias1[0] for x in bias1):
+        correction = 1.0 / bias1[0]  # after the sums, rather than in a pass
+    else:
+        m = torch._foreach_div(m, bias1)
+    if compiling:  # torch.compile fuses sums with what is summed, tensor by tensor
+        return torch.stack([sums.fused_dots(*x) for x in zip(work.v, m, strict=True)]).sum(0)
+    v, m = _flat(work.v), torch.cat([x.reshape(-1) for x in m])  # a copy, which sums write to
     if wide:
-        return sums.wide_dots(v.double(), m_hat.double(), 1.0)
-    return sums.dots(v, m_hat, 1.0)
+        return sums.wide_dots(v.double(), m.double(), correction)
+    return sums.dots(v, m, correction)
 
 
 def _move(
@@ -151,17 +160,18 @@ def _move(
 
     denominator = torch._foreach_div(s, bias2)
     torch._foreach_sqrt_(denominator)
-    torch._foreach_add_(denominator, o.eps)
+    _add_number(denominator, o.eps)
 
     half = theta[0].dtype != m[0].dtype
     moved = [x.to(m[0].dtype) for x in theta] if half else theta
-    if o.decay:
+    if isinstance(o.decay, Tensor) or o.decay:
         torch._foreach_mul_(moved, 1.0 - o.lr * o.decay)
     if isinstance(o.lr, Tensor):
-        _subtract(moved, torch._foreach_div(m_hat, denominator), o.lr)
+        _add(moved, torch._foreach_div(m_hat, denominator), -o.lr)
     elif o.lr:
         torch._foreach_addcdiv_(moved, m_hat, denominator, -o.lr)
-    _subtract(moved, v, along)
+    if isinstance(along, Tensor) or along:  # 0 leaves it alone, whatever v is
+        _add(moved, v, -along)
     if box is not None:
         for x in moved:
             x.clamp_(*box)
@@ -201,14 +211,33 @@ def _gradients(batch: Batch[None], dtype: torch.dtype) -> list[Tensor]:
     factor = -o.factor if o.maximize else o.factor
     if isinstance(factor, Tensor) or factor != 1.0:
         g = torch._foreach_mul(g, factor)
-    if o.coupled_decay:
+    if isinstance(o.coupled_decay, Tensor):
+        theta = torch._foreach_mul([x.to(dtype) for x in batch.tensors.theta], o.coupled_decay)
+        g = torch._foreach_add(g, theta)
+    elif o.coupled_decay:
         g = torch._foreach_add(g, [x.to(dtype) for x in batch.tensors.theta], alpha=o.coupled_decay)
     return list(g)
 
 
-def _subtract(theta: Tensors, step: Tensors, scale: float | Tensor) -> None:
-    """Subtract scale * step from theta; a scale of 0 leaves it alone, whatever the step."""
+def _add(x: Tensors, y: Tensors, scale: float | Tensor) -> None:
+    """Add scale * y to x."""
     if isinstance(scale, Tensor):
-        torch._foreach_sub_(theta, torch._foreach_mul(step, scale.to(theta[0].dtype)))
-    elif scale:
-        torch._foreach_add_(theta, step, alpha=-scale)
+        torch._foreach_add_(x, torch._foreach_mul(y, scale.to(x[0].dtype)))
+    else:
+        torch._foreach_add_(x, y, alpha=scale)
+
+
+def _add_number(x: Tensors, number: float | Tensor) -> None:
+    """Add a number to every element of x."""
+    if isinstance(number, Tensor):  # as a list: torch would read a single one
+        torch._foreach_add_(x, [number.to(x[0].dtype)] * len(x))
+    else:
+        torch._foreach_add_(x, number)
+
+
+def _add_products(x: Tensors, y: Tensors, z: Tensors, scale: float | Tensor) -> None:
+    """Add scale * y * z to x."""
+    if isinstance(scale, Tensor):
+        _add(x, torch._foreach_mul(y, z), scale)
+    else:
+        torch._foreach_addcmul_(x, y, z, scale)

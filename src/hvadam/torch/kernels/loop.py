@@ -15,7 +15,7 @@ from torch import Tensor
 from hvadam.torch import devices
 from hvadam.torch.gradients import squared_norm
 from hvadam.torch.kernels import pieces, sums
-from hvadam.torch.kernels.batch import Batch, Box, Options, Work, as_scalar
+from hvadam.torch.kernels.batch import LARGEST, Batch, Box, Options, Work, as_scalar
 
 
 class Piece(NamedTuple):
@@ -173,9 +173,9 @@ def _average(piece: Piece, o: Options, own: Tensor, dev_v: Tensor, from_m: Tenso
     if o.adam:
         s.mul_(o.beta2).addcmul_(g, g, value=1.0 - o.beta2)
     else:
-        torch.sub(g, v, out=dev_v).square_()
+        torch._C._nn.mse_loss(g, v, 0, out=dev_v)  # pyright: ignore[reportAttributeAccessIssue]
         torch.sub(g, m, out=from_m)
-        dev_m = torch.addcmul(eps, from_m, from_m, out=from_m)
+        dev_m = torch.addcmul(eps, from_m, from_m, out=from_m).clamp_(max=LARGEST[m.dtype])
         inverse = torch.addcdiv(gamma, dev_m, dev_v, out=from_m)  # of the ratio: inf where it is 0
         torch.add(eps, s, alpha=o.beta2, out=s).addcdiv_(dev_v, inverse, value=1.0 - o.beta2)
 
@@ -251,6 +251,4 @@ def _rows(batch: Batch[None], work: Work, scratch: _Scratch) -> Iterator[tuple[i
     g = batch.tensors.g or theta  # without gradients: never read
     rows = zip(theta, g, *work, *batch.bias_corrections(), strict=True)
     for i, (*tensors, bias1, bias2) in enumerate(rows):
-        if theta[i].ndim == 0:  # torch 2.13 miscompiles writes to 0-dim tensors
-            tensors = [x.view(1) for x in tensors]
         yield i, Piece._make((*tensors, bias1, bias2, scratch.eps, scratch.gamma))

@@ -72,18 +72,6 @@ INLINE FOR(ints_t) FOR(rounded)(FOR(wide_vector_t) x)
 #endif
 }
 
-INLINE FOR(wide_vector_t) FOR(at_most)(FOR(wide_vector_t) x, float top)
-{
-#if WIDE == 64
-    return (FOR(wide_vector_t))_mm512_min_ps((__m512)x, _mm512_set1_ps(top));
-#elif HAS_AVX2
-    return (FOR(wide_vector_t))_mm256_min_ps((__m256)x, _mm256_set1_ps(top));
-#else
-    for (int lane = 0; lane < 8; lane++) x[lane] = x[lane] < top ? x[lane] : top;
-    return x;
-#endif
-}
-
 /* The larger magnitude; floats without a sign are ordered like their bits. */
 INLINE FOR(ints_t) FOR(larger)(FOR(ints_t) largest, FOR(wide_vector_t) x)
 {
@@ -186,7 +174,7 @@ INLINE void FOR(round_group)(const float *x, const FOR(bits_t) words[PARTS], int
     for (int k = 0; k < PARTS; k++) {
         const FOR(ints_t) exact = (FOR(ints_t))part[k];
         part[k] *= inverse;
-        if (!has_sign) part[k] = FOR(at_most)(part[k], 254.0f * 0x1p16f);
+        if (!has_sign) part[k] = FOR(wide_at_most)(part[k], 254.0f * 0x1p16f);
         q[k] = FOR(rounded)(part[k]) + (FOR(ints_t))FOR(drawn)(words[k], draw);
         q[k] >>= 16;
         if (!has_sign) q[k] = FOR(above_zero)(q[k], exact);

@@ -71,33 +71,51 @@ static void FOR(double_dots)(int64_t n, const float *m, const float *v, double i
 #define NAME(x) FOR(float_##x)
 #define ROOT FOR(float_root)
 #define FMA FOR(float_fma)
+#define AT_MOST FOR(float_at_most)
+#define LARGEST FLT_MAX
+#define SMALLEST FLT_TRUE_MIN
 #include "native_core.h"
 #include "native_full.h"
 #undef REAL
 #undef NAME
 #undef ROOT
 #undef FMA
+#undef AT_MOST
+#undef LARGEST
+#undef SMALLEST
 
 #define REAL double
 #define NAME(x) FOR(double_##x)
 #define ROOT FOR(double_root)
 #define FMA FOR(double_fma)
+#define AT_MOST FOR(double_at_most)
+#define LARGEST DBL_MAX
+#define SMALLEST DBL_TRUE_MIN
 #include "native_core.h"
 #include "native_full.h"
 #undef REAL
 #undef NAME
 #undef ROOT
 #undef FMA
+#undef AT_MOST
+#undef LARGEST
+#undef SMALLEST
 
 #define REAL float
 #define NAME(x) FOR(wide_##x)
 #define ROOT FOR(wide_root)
 #define FMA FOR(wide_fma)
+#define AT_MOST FOR(wide_at_most)
+#define LARGEST FLT_MAX
+#define SMALLEST FLT_TRUE_MIN
 #include "native_core.h"
 #undef REAL
 #undef NAME
 #undef ROOT
 #undef FMA
+#undef AT_MOST
+#undef LARGEST
+#undef SMALLEST
 
 #include "native_bf16.h"
 #include "native_8_bit.h"

@@ -3,7 +3,8 @@
  *
  * Legend, as in batch.py: theta parameters, g gradients, m their average, v the hidden vector, s
  * the preconditioner; inv1 = 1/bias1 and inv2 = 1/bias2 correct the bias of m and s.
- * FMA(a, b, c) is a b + c, rounded once where the instruction set can.
+ * FMA(a, b, c) is a b + c, rounded once where the instruction set can; AT_MOST(x, top) is the lesser
+ * of the two, and NaN if x is; LARGEST and SMALLEST are the type's, above 0.
  */
 
 enum { NAME(WIDTH) = sizeof(NAME(vector_t)) / sizeof(REAL) }; /* elements in a vector */
@@ -30,7 +31,8 @@ INLINE NAME(constants_t) NAME(constants)(const row_t *row, const group_t *o, dou
         .beta2 = NAME(all)(o->beta2),
         .one_beta2 = NAME(all)(1.0 - o->beta2),
         .eps = NAME(all)(o->eps),
-        .gamma = NAME(all)(o->gamma),
+        /* Not 0, which times a square that overflowed is NaN: nothing that eps does not cover. */
+        .gamma = NAME(all)(fmax(o->gamma, SMALLEST)),
         .factor = NAME(all)(o->factor),
         .coupled_decay = NAME(all)(o->coupled_decay),
         .inv1 = NAME(all)(row->inv1),
@@ -102,7 +104,8 @@ INLINE void NAME(average)(NAME(vector_t) x, NAME(vector_t) theta, NAME(vector_t)
         *s = FMA(c->one_beta2 * x, x, c->beta2 * *s);
     } else {
         NAME(vector_t) from_v = x - v, from_m = x - *m, dev_v = from_v * from_v;
-        NAME(vector_t) ratio = dev_v / FMA(from_m, from_m, FMA(c->gamma, dev_v, c->eps));
+        NAME(vector_t) dev_m = FMA(from_m, from_m, FMA(c->gamma, dev_v, c->eps));
+        NAME(vector_t) ratio = dev_v / AT_MOST(dev_m, LARGEST); /* else inf / inf would be NaN */
         *s = FMA(c->one_beta2 * ratio, dev_v, FMA(c->beta2, *s, c->eps));
     }
 }

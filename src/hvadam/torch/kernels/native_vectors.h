@@ -72,6 +72,36 @@ INLINE FOR(wide_vector_t) FOR(wide_fma)(FOR(wide_vector_t) a, FOR(wide_vector_t)
 #endif
 }
 
+/* The lesser of x and top, lane by lane; NaN where x is. */
+INLINE FOR(float_vector_t) FOR(float_at_most)(FOR(float_vector_t) x, float top)
+{
+#if HAS_AVX2
+    return (FOR(float_vector_t))_mm256_min_ps(_mm256_set1_ps(top), (__m256)x);
+#else
+    for (int lane = 0; lane < 8; lane++) x[lane] = x[lane] > top ? top : x[lane];
+    return x;
+#endif
+}
+
+INLINE FOR(double_vector_t) FOR(double_at_most)(FOR(double_vector_t) x, double top)
+{
+#if HAS_AVX2
+    return (FOR(double_vector_t))_mm256_min_pd(_mm256_set1_pd(top), (__m256d)x);
+#else
+    for (int lane = 0; lane < 4; lane++) x[lane] = x[lane] > top ? top : x[lane];
+    return x;
+#endif
+}
+
+INLINE FOR(wide_vector_t) FOR(wide_at_most)(FOR(wide_vector_t) x, float top)
+{
+#if WIDE == 64
+    return (FOR(wide_vector_t))_mm512_min_ps(_mm512_set1_ps(top), (__m512)x);
+#else
+    return (FOR(wide_vector_t))FOR(float_at_most)((FOR(float_vector_t))x, top);
+#endif
+}
+
 /* The numbers of a group's elements, in their order. */
 #if WIDE == 64
 #define IN_ORDER {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}}

@@ -18,6 +18,8 @@ conversion is not to nearest), and the launches forbid fused multiply-adds.
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportOperatorIssue=false
 # pyright: reportIndexIssue=false, reportCallIssue=false, reportGeneralTypeIssues=false
 
+import sys
+
 import triton
 import triton.language as tl
 
@@ -47,6 +49,8 @@ from hvadam.torch.kernels.triton_memory import (
     write,
 )
 
+LARGEST = tl.constexpr((2.0 - 2.0**-23) * 2.0**127)  # float
+LARGEST_DOUBLE = tl.constexpr(sys.float_info.max)
 LANES = tl.constexpr(128)  # tensors, or chunks, that a program of the small launches takes at once
 
 # Columns of the options, and of what `prepare` works out for each tensor.
@@ -165,7 +169,9 @@ def first(
         else:
             dev_v = (g - v) * (g - v)
             dev_m = (g - m) * (g - m)
-            ratio = _quotient(dev_v, dev_m + gamma * dev_v + eps)
+            # Where squares overflow, neither 0 ∞ nor ∞/∞, which are no numbers.
+            below = dev_m + gamma * _finite(dev_v) + eps
+            ratio = _quotient(dev_v, _finite(below))
             s = s * beta2 + one_beta2 * ratio * dev_v + eps
         m = keep(m, w + AVERAGE_KEY, at, M, start, lane, mask, KEPT, REAL, ALIGNED)
         s = keep(s, w + AVERAGE_KEY, at, S, start, lane, mask, KEPT, REAL, ALIGNED)
@@ -334,6 +340,16 @@ def _quotient(x, y):
         result = x / y
     else:
         result = tl.div_rn(x, y)
+    return result
+
+
+@triton.jit
+def _finite(x):
+    """Return x, or the largest number of its type in place of infinity; NaN passes."""
+    if x.dtype == tl.float64:
+        result = tl.where(x > LARGEST_DOUBLE, LARGEST_DOUBLE, x)
+    else:
+        result = tl.where(x > LARGEST, LARGEST, x)
     return result
 
 
