@@ -23,6 +23,7 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> Builder:
         build=builder,
         scales={"smoke": {"steps": 24}, "paper": {"steps": 24}},
         published={"adam": 0.5},
+        published_from="They are made.",
         evaluations=4,
     )
     monkeypatch.setattr(tasks, "get", lambda name: task)

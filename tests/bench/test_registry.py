@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
+from typing import Any
+from zlib import crc32
 
 import pytest
+from interrupted import KilledError, Killer
 from made_engines import Inline
 
 from hvadam.__main__ import main
 from hvadam_bench import contenders, tasks
 from hvadam_bench.errors import RefusedError
-from hvadam_bench.registry import PLUGINS
+from hvadam_bench.registry import PLUGINS, code_of
 from hvadam_bench.running import files
+from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Store
+from hvadam_bench.running.runner import run
 from hvadam_bench.sweeping import engines, recipes
-from hvadam_bench.sweeping.search import narrowed
+from hvadam_bench.sweeping.search import Entry, Study, narrowed
 
 HOWTO = Path(__file__).parents[2] / "docs" / "howto" / "compare-optimizers.md"
 # What the guide shows, by the name of the file.
@@ -85,6 +91,34 @@ def test_the_guides_example_is_run_swept_and_reported(
     assert "Nesterov" in page.read_text("utf-8")
 
 
+def test_a_plugin_is_searched_as_it_says(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def trials(search: str, **study: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        own = folder.with_name(f"search{crc32(search.encode())}")
+        own.mkdir(exist_ok=True)
+        text = EXAMPLES["nesterov.py"].replace("build=build,", f"build=build, search={search},")
+        (own / "nesterov.py").write_text(text)
+        monkeypatch.setenv(PLUGINS, str(own))
+        arms = Study("digits_mlp", [Entry("adam"), Entry("nesterov")], **study).arms()
+        adam, nesterov = ([trial.options for trial in arm.trials] for arm in arms)
+        return adam, nesterov
+
+    adam, nesterov = trials('{"lr": (.008, .009, .01, .011), "momentum": (.8, .9)}')
+    assert nesterov == [
+        {"lr": lr, "momentum": momentum}
+        for lr in (0.008, 0.009, 0.01, 0.011)
+        for momentum in (0.8, 0.9)
+    ]
+    assert len({options["lr"] for options in adam}) == 8  # as many
+    adam, nesterov = trials('{"momentum": (.8, .9)}')
+    assert len(adam) == len(nesterov) == 14
+    assert {options["momentum"] for options in nesterov} == {0.8, 0.9}
+    assert len({options["lr"] for options in nesterov}) == 7
+    adam, nesterov = trials('{"lr": (.5, .25)}')
+    assert (len(adam), nesterov) == (7, [{"lr": 0.5}, {"lr": 0.25}])  # fewer, as it wants it
+    adam, nesterov = trials('{"lr": (.5, .25)}', trials=1)
+    assert nesterov == [{"lr": 0.01}]  # nobody tunes
+
+
 def test_a_recipe_takes_whoever_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PLUGINS, str(folder))
     studies = recipes.get("demo").studies
@@ -100,20 +134,134 @@ def test_files_of_a_folder_may_import_each_other(
     (folder / "_rates.py").write_text("RATES = (0.5,)\n")
     (folder / "other.py").write_text(
         "from ._rates import RATES\n"
-        + EXAMPLES["nesterov.py"].replace('"nesterov"', '"other"').replace("(1e-3, ", "(*RATES, ")
+        + EXAMPLES["nesterov.py"]
+        .replace('"nesterov"', '"other"')
+        .replace('"lr": 0.01', '"lr": RATES[0]')
     )
     before = contenders.names()
     monkeypatch.setenv(PLUGINS, os.pathsep.join([str(folder), str(folder / "..")]))
     assert contenders.names() == [*before, "nesterov", "other"]
-    assert contenders.get("other").search["lr"][0] == 0.5
+    assert contenders.get("other").defaults["lr"] == 0.5
     assert "sines" in tasks.names()
     monkeypatch.setenv(PLUGINS, "")
     assert contenders.names() == before
 
 
+def edited(folder: Path, old: str, new: str) -> Path:
+    """Return a copy of a folder of plugins with an edit in its task."""
+    copy = folder.with_name(f"{folder.name}-{crc32(new.encode())}")
+    shutil.copytree(folder, copy)
+    text = (copy / "sines.py").read_text()
+    assert old in text
+    (copy / "sines.py").write_text(text.replace(old, new))
+    return copy
+
+
+def test_an_edited_plugin_makes_its_records_again(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(files.os, "fsync", lambda file: None)
+    monkeypatch.setattr(engines, "make_engine", lambda name, store, *_: Inline(store))
+    store = Store(tmp_path / "runs")
+    where = ["--store", str(store.folder), "--plugins"]
+    one = ["run", "sines", "adam", "--scale", "smoke", *where]
+    assert main([*one, str(folder)]) == 0
+    [first] = store
+    assert set(first.basis["code"]) == {"task"}  # Adam is ours
+    assert main([*one, str(folder)]) == 0
+    assert "already recorded" in capsys.readouterr().out
+    later = edited(folder, "torch.nn.Tanh()", "torch.nn.ReLU()")
+    assert main([*one, str(later)]) == 0
+    said = capsys.readouterr().out.splitlines()
+    path = store.path(first.config).relative_to(store.folder)
+    assert said[0] == f"{path} was made by another version of sines.py: run again"
+    [second] = store
+    assert second.test != first.test
+    assert second.basis["code"] != first.basis["code"]
+    # The sweep says what it discards, and makes it again.
+    sweep = ["sweep", "sines", "--contenders", "adam", "--scale", "smoke", "--seeds", "1", *where]
+    assert main([*sweep, str(later)]) == 0
+    made = sum(bool(record.study) for record in store)
+    capsys.readouterr()
+    assert main([*sweep, str(folder)]) == 0
+    said = capsys.readouterr().out.splitlines()[0]
+    assert said == (
+        f"sweep: {made + 1} records of sines were made by another version of sines.py: "
+        "run again as needed"
+    )
+    # The one of `run` was not needed; a report leaves it out, and names the mix without the file.
+    report = ["report", "--out", str(tmp_path / "report.html"), *where]
+    assert main([*report, str(folder)]) == 0
+    assert "1 record of sines was made by another version of sines.py: left out" in (
+        capsys.readouterr().err
+    )
+    monkeypatch.setenv(PLUGINS, "")
+    assert main(report[:-1]) == 0
+    assert f"the task sines are of 2 versions of its code ({made}, 1)" in capsys.readouterr().err
+
+
+def test_a_checkpoint_of_other_code_is_not_gone_on_with(
+    folder: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = RunConfig("sines", "nesterov", "smoke")
+    monkeypatch.setenv(PLUGINS, str(folder))
+    with pytest.raises(KilledError):
+        run(asked, store, watcher=Killer(10))
+    monkeypatch.setenv(PLUGINS, str(edited(folder, "Tanh()", "ReLU()")))
+    with pytest.warns(UserWarning, match=r"is of another run \(code .*: the run starts over"):
+        assert run(asked, store).status == "done"
+
+
+def test_the_code_of_a_plugin_is_its_file_and_what_that_imports_of_its_folder(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "deep").mkdir()
+    sources = {
+        "mine.py": "import os, json.decoder\nfrom ._layers import x\ndef f():\n    import plain\n",
+        "_layers.py": "from . import deep\nfrom .deep.inner import y\n",
+        "plain.py": "",
+        "deep/__init__.py": "from .. import mine\n",
+        "deep/inner.py": "from ..other_helper import z",
+        "other_helper.py": "def broken(:",
+        "unrelated.py": "",
+        "json.py": "",
+    }
+
+    def code() -> str:
+        return code_of(tmp_path / "mine.py")
+
+    for name, text in sources.items():
+        (tmp_path / name).write_text(text)
+    first = code()
+    seen = set()
+    for name, text in sources.items():
+        (tmp_path / name).write_text(f"{text}# edited\n")
+        if code() != first:
+            seen.add(name)
+        (tmp_path / name).write_text(text)
+        assert code() == first
+    assert seen == set(sources) - {"unrelated.py"}
+    (tmp_path / "plain.py").write_bytes(b"a\r\n")
+    windows = code()
+    (tmp_path / "plain.py").write_bytes(b"a\n")
+    assert code() == windows
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("import sys; sys.exit(7)", r"mine.py cannot be loaded: it calls sys.exit\(7\)"),
+        (
+            EXAMPLES["nesterov.py"].replace('"nesterov"', '"../secret"'),
+            "the contender of .*mine.py must be a plain one, without a path in it, got '../secret'",
+        ),
+        (
+            EXAMPLES["nesterov.py"].replace("build=build,", "build=build, search={'beta': (1,)},"),
+            "nesterov: search names 'beta', which defaults does not",
+        ),
         ("import nowhere", "mine.py cannot be loaded: ModuleNotFoundError: No module named 'now"),
         ("def build(:", "mine.py cannot be loaded: SyntaxError: invalid syntax"),
         ("SPEC = 3", "SPEC of .*mine.py must be of the class OptimizerSpec, got int"),
@@ -122,7 +270,7 @@ def test_files_of_a_folder_may_import_each_other(
             "contender of .*mine.py is named 'adam', as is that of hvadam_bench.contenders.adam",
         ),
     ],
-    ids=["import", "syntax", "class", "clash"],
+    ids=["exit", "path", "search", "import", "syntax", "class", "clash"],
 )
 def test_what_cannot_be_used_is_named_in_one_line(
     text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

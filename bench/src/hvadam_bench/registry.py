@@ -10,13 +10,17 @@ of the command line sets it.
 
 from __future__ import annotations
 
+import ast
 import difflib
+import hashlib
 import importlib
+import importlib.util
+import itertools
 import os
 import pkgutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import entry_points
@@ -31,12 +35,20 @@ PLUGINS = "HVADAM_PLUGINS"
 T = TypeVar("T")
 
 
+class Source(NamedTuple):
+    """The file of something that is not ours, and a hash of its code."""
+
+    where: str
+    code: str
+
+
 class Found(NamedTuple):
-    """One thing of a registry: its name, where it is, and how to have it."""
+    """One thing of a registry: its name, where it is, and how to have it and its source."""
 
     name: str
     where: str
     load: Callable[[], Any]
+    source: Callable[[], Source | None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -70,12 +82,39 @@ class Registry(Generic[T]):
         """
         found = self._all()
         if name not in found:
-            raise ValueError(f"there is no {self.what} {name!r}; {instead(name, self.names())}")
+            known = f"{instead(name, self.names())} {own_hint(self.what)}"
+            raise ValueError(f"there is no {self.what} {name!r}; {known}")
         return found[name].load()
+
+    def source(self, name: str) -> Source | None:
+        """Return the source of one that is not ours; None of ours, or if there is none."""
+        found = self._all().get(name)
+        return found.source() if found else None
 
     def _all(self) -> Mapping[str, Found]:
         folders = filter(None, os.environ.get(PLUGINS, "").split(os.pathsep))
         return _collect(self, tuple(folders), tuple(sys.path))
+
+
+def own_hint(what: str) -> str:
+    """Return how one that is not ours is found, in words."""
+    return f"A {what} of your own is found with --plugins DIR, the folder of its file."
+
+
+def is_name(value: Any) -> bool:
+    """Tell whether a value can be a name: of a file too, and never a path out of its folder.
+
+    Example:
+        >>> is_name("digits_mlp"), is_name("../secret"), is_name("")
+        (True, False, False)
+    """
+    return (
+        isinstance(value, str)
+        and 0 < len(value) <= 100
+        and value.isprintable()
+        and value[0] not in ". "
+        and not set(value) & set("/\\:")
+    )
 
 
 def instead(word: str, known: list[str]) -> str:
@@ -130,7 +169,8 @@ def _of_folder(registry: Registry[Any], folder: Path) -> Iterator[Found]:
             thing = getattr(_module(path), registry.attribute, None)
             if thing is not None:
                 _check(registry, thing, str(path))
-                yield Found(thing.name, str(path), lambda thing=thing: thing)
+                source = Source(str(path), code_of(path))
+                yield Found(thing.name, str(path), lambda t=thing: t, lambda s=source: s)
 
 
 def _of_packages(registry: Registry[Any]) -> Iterator[Found]:
@@ -148,7 +188,13 @@ def _of_packages(registry: Registry[Any]) -> Iterator[Found]:
                 )
             return thing
 
-        yield Found(point.name, where, load)
+        def source(point: Any = point, where: str = where) -> Source | None:
+            with _refusing(where):
+                spec = importlib.util.find_spec(point.module)
+            path = Path(spec.origin) if spec and spec.origin else None
+            return Source(str(path), code_of(path)) if path and path.is_file() else None
+
+        yield Found(point.name, where, load, source)
 
 
 def _module(path: Path) -> ModuleType:
@@ -162,11 +208,51 @@ def _module(path: Path) -> ModuleType:
         return importlib.import_module(f"{package}.{path.stem}")
 
 
+def code_of(path: Path) -> str:
+    """Return a hash of a file's source, and of all that it imports from its own folder.
+
+    What it reads or imports in other ways, by a name that is only known as it runs, is not seen.
+    """
+    found: dict[str, str] = {}
+    left = [path]
+    while left:
+        file = left.pop()
+        name = file.relative_to(path.parent).as_posix()
+        if name not in found:
+            source = file.read_bytes().replace(b"\r\n", b"\n")
+            found[name] = hashlib.sha256(source).hexdigest()
+            with suppress(SyntaxError, ValueError, IndexError):  # then nobody has imported it
+                left += _imported(ast.parse(source), file, path.parent)
+    return hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()[:16]
+
+
+def _imported(tree: ast.AST, file: Path, root: Path) -> Iterator[Path]:
+    """Give the files under a folder that a module of it imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            starts, names = (root, root.parent), [one.name for one in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            starts = (file.parents[node.level - 1],) if node.level else (root, root.parent)
+            names = [module, *(f"{module}.{one.name}".strip(".") for one in node.names)]
+        else:
+            continue
+        for start, name in itertools.product(starts, names):
+            parts = name.split(".")
+            for end in range(1, len(parts) + 1):
+                place = start.joinpath(*parts[:end])
+                for found in (place.with_name(f"{place.name}.py"), place / "__init__.py"):
+                    if found.is_relative_to(root) and found.is_file():
+                        yield found
+
+
 @contextmanager
 def _refusing(where: str) -> Iterator[None]:
     """Enter a context in which another's code may fail, and is named in one line if it does."""
     try:
         yield
+    except SystemExit as error:
+        raise RefusedError(f"{where} cannot be loaded: it calls sys.exit({error.code}).") from error
     except Exception as error:
         why = f"{type(error).__name__}: {error}".splitlines()[0]
         raise RefusedError(f"{where} cannot be loaded: {why}") from error
@@ -177,4 +263,9 @@ def _check(registry: Registry[Any], thing: Any, where: str) -> None:
         raise RefusedError(
             f"{registry.attribute} of {where} must be of the class "
             f"{registry.kind.__name__}, got {type(thing).__name__}."
+        )
+    if not is_name(thing.name):
+        raise RefusedError(
+            f"the name of the {registry.what} of {where} must be a plain one, without a path in "
+            f"it, got {thing.name!r}."
         )

@@ -223,3 +223,64 @@ def test_detectable_effects_shrink_with_pairs_to_what_theory_says() -> None:
     assert effects.detectable(1.0, 5) == effects.detectable(1.0, 0) == math.inf
     assert effects.detectable(2.0, 10) == pytest.approx(2 * effects.detectable(1.0, 10))
     assert effects.detectable(0.0, 10, noise=0.4) == pytest.approx(normal * 0.4)
+
+
+@pytest.mark.parametrize("comparisons", [1, 4, 10])
+def test_as_many_seeds_are_asked_for_as_find_the_effect(comparisons: int) -> None:
+    for n in (10, 11, 12):
+        size = effects.detectable(1.0, n, comparisons=comparisons)
+        seen = replace(effect(-9, 9, 0.5, n=5), estimate=size, sd=1.0)
+        needed = effects.seeds_needed(replace(seen, scale=Scale("factor", 1.0001)), comparisons)
+        assert needed == pytest.approx(n, abs=1)
+
+
+def test_more_seeds_are_asked_for_only_where_they_help() -> None:
+    def more(sd: float, estimate: float = 0.1, n: int = 5, noise: float = 0.0) -> int | None:
+        one = replace(effect(-9, 9, 0.5, n=n), estimate=estimate, sd=sd, noise=noise)
+        return effects.judge({"ours": one})["ours"].more_seeds
+
+    assert more(sd=0.01) == 5  # a verdict needs ten
+    assert more(sd=0.4, n=10) > more(sd=0.2, n=10) >= 1  # type: ignore[operator]
+    assert more(sd=0.2, estimate=0.0) < 12  # type: ignore[operator]  # soon shown to be equal
+    assert more(sd=0.2, estimate=SMOOTH.margin, noise=1.0) is None  # the test set is too small
+    assert more(sd=math.nan, n=1) is None
+    decided = effects.judge({"ours": effect(0.5, 2.0, 0.01)})["ours"]
+    assert (decided.word, decided.more_seeds) == ("ahead", None)
+
+
+@pytest.mark.parametrize(
+    ("ours", "word"),
+    [
+        ([0.5] * 9, "leans ahead"),
+        ([0.5] * 3, "leans ahead"),
+        ([2.0] * 5, "leans behind"),
+        ([1.01] * 5, "leans equal"),
+        ([0.5] * 2, "undecided"),
+        ([0.1, 0.2, 3.0, 4.0, 5.0], "undecided"),
+        ([], "undecided"),
+    ],
+)
+def test_few_pairs_lean_at_most(ours: list[float], word: str) -> None:
+    found = effects.judge({"ours": effects.compare(ours, [1.0] * len(ours), SMOOTH)})["ours"]
+    assert (found.word, found.verdict) == (word, "undecided")
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "scale"),
+    [
+        (Metric("loss", "min"), [0.1, math.inf], Scale("factor", 1.005)),
+        (Metric("accuracy", "max"), [91.0, -math.inf], Scale("points", 0.3)),
+        (Metric("accuracy", "max"), [0.91, 0.0], Scale("points", 0.3, 0.01)),
+        (Metric("reward", "max"), [-400.0, 5000.0], Scale("points", 0.3, 50.0)),
+        (Metric("nats", "min"), [-0.5, 0.5], Scale("points", 0.3, 0.01, "min")),
+        (Metric("loss", "min"), [], Scale("factor", 1.005)),
+    ],
+)
+def test_every_measure_has_a_scale(metric: Metric, values: list[float], scale: Scale) -> None:
+    assert effects.scale_for(metric, values) == scale
+
+
+def test_measures_below_zero_are_better_where_they_are_less() -> None:
+    found = effects.compare([-3.0] * 10, [-2.0] * 10, Scale("points", 0.3, goal="min"))
+    assert found.estimate == 1
+    assert effects.judge({"ours": found})["ours"].verdict == "ahead"

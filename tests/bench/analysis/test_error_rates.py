@@ -1,6 +1,7 @@
 """How often verdicts are wrong, by made-up tasks of which the truth is known.
 
-Not a mirror of a module: `effects.judge` and all that it stands on are tried together.
+Not a mirror of a module: `effects.judge` and all that it stands on are tried together, and so is
+the way from records to what a sweep prints and a report shows.
 """
 
 from __future__ import annotations
@@ -10,11 +11,18 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from made_records import made_record
 
-from hvadam_bench.analysis import effects
+from hvadam_bench.analysis import effects, statistics
 from hvadam_bench.analysis.effects import Judgement, Scale
+from hvadam_bench.analysis.grouping import TaskResults, task_results
+from hvadam_bench.contenders import names
+from hvadam_bench.publishing.report.answers import answer_of
+from hvadam_bench.publishing.report.tables import results
+from hvadam_bench.running.config import RunConfig
 
 SMOOTH = Scale("factor", 1.25)
+FIELD = ["adam", *(name for name in names() if name != "adam" and "hvadam" not in name)]
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 # Losses of one contender over seeds. All contenders of a task draw from the same.
@@ -68,6 +76,62 @@ def false_equals(noise: str, sd: float, studies: int) -> int:
     true = 1.0001 * SMOOTH.margin
     found = (pair(NOISE[noise], rng, true, sd) for _ in range(studies))
     return sum(one.verdict == "equal" for one in found)
+
+
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Skip what takes most of the time: the intervals of medians, which are no verdicts."""
+    monkeypatch.setattr(statistics, "RESAMPLES", 1)
+
+
+def sweep_of_equals(draw: Draw, rng: np.random.Generator, rivals: int, n: int) -> TaskResults:
+    """Return the results of a sweep in which all contenders are the same."""
+    records = [
+        made_record(
+            value if math.isfinite(value) else 1.0,
+            config=RunConfig("digits_mlp", name, "smoke", seed),
+            status="done" if math.isfinite(value) else "diverged",
+            metric="loss",
+        )
+        for name in FIELD[: rivals + 1]
+        for seed, value in enumerate(map(float, draw(rng, n)))
+    ]
+    return task_results(records)
+
+
+def called(task: TaskResults) -> set[str]:
+    """Return the verdicts that a user reads: in the cells of the table, and in the answer."""
+    cells = [cell.judgement for row in results(task).cells for cell in row if cell.judgement]
+    told = answer_of(task)
+    assert {one.word for one in cells} >= set(told.groups)
+    assert (told.kind == "ahead") == any(one.verdict == "ahead" for one in cells)
+    return {one.word for one in cells}
+
+
+def false_calls(losses: str, rivals: int, n: int, studies: int) -> int:
+    """Return in how many sweeps someone is called ahead or behind, though all are the same."""
+    rng = np.random.default_rng([rivals, n])
+    sweeps = (sweep_of_equals(LOSSES[losses], rng, rivals, n) for _ in range(studies))
+    return sum(bool(called(task) & {"ahead", "behind"}) for task in sweeps)
+
+
+@pytest.mark.parametrize("rivals", [1, 5])
+def test_a_sweep_of_few_seeds_calls_nobody_ahead_or_behind(rivals: int) -> None:
+    assert false_calls("normal", rivals, n=5, studies=8) == 0
+    assert false_calls("normal", rivals, n=9, studies=3) == 0
+
+
+def test_a_sweep_of_equals_seldom_calls_someone_ahead_or_behind() -> None:
+    assert_at_most_one_in_twenty(false_calls("normal", 10, n=10, studies=30), 30)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("losses", ["normal", "skewed", "diverge or not"])
+@pytest.mark.parametrize("rivals", [1, 2, 5, 10])
+def test_sweeps_of_equals_seldom_call_someone_ahead_or_behind(losses: str, rivals: int) -> None:
+    assert false_calls(losses, rivals, n=5, studies=100) == 0
+    assert_at_most_one_in_twenty(false_calls(losses, rivals, n=10, studies=500), 500)
+    assert_at_most_one_in_twenty(false_calls(losses, rivals, n=20, studies=150), 150)
 
 
 @pytest.mark.parametrize("losses", ["skewed", "diverge or not"])

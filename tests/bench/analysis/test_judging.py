@@ -6,13 +6,16 @@ from dataclasses import replace
 import pytest
 from made_records import made_record
 
+from hvadam_bench import tasks
 from hvadam_bench.analysis import judging
-from hvadam_bench.analysis.effects import Judgement
+from hvadam_bench.analysis.effects import SMALLEST, Judgement, Scale
 from hvadam_bench.analysis.grouping import TaskResults, group
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Record
+from hvadam_bench.sweeping.recipes import evidence, step_rule
 
 SEEDS = range(10)
+SMOOTH = Scale("factor", 1.25)
 
 
 def runs(
@@ -34,7 +37,7 @@ def results(*contenders: list[Record]) -> TaskResults:
 
 def test_verdicts_are_paired_by_seed_and_corrected_for_the_field() -> None:
     task = results(runs("adam", 1.0), runs("hvadam", 0.5), runs("nadam", 1.01), runs("sgd", 3.0))
-    found = judging.judge_against(task, "adam", "smooth")
+    found = judging.judge_against(task, "adam", SMOOTH)
     assert {name: one.verdict for name, one in found.items()} == {
         **{"hvadam": "ahead", "nadam": "equal", "sgd": "behind"},
     }
@@ -42,14 +45,45 @@ def test_verdicts_are_paired_by_seed_and_corrected_for_the_field() -> None:
     assert ahead.effect.scale.told(ahead.effect.estimate) == pytest.approx(2)
     assert ahead.p == pytest.approx(3 * 2 / 2**10)
     assert found["sgd"].effect.estimate == pytest.approx(-math.log(3))
-    assert judging.judge_against(task, "hvadam", "smooth")["adam"].verdict == "behind"
+    assert judging.judge_against(task, "hvadam", SMOOTH)["adam"].verdict == "behind"
     # What is equal among smooth losses is a lead among mini-batches.
-    assert judging.judge_against(task, "adam", "minibatch")["nadam"].verdict == "behind"
+    assert judging.judge_against(task, "adam")["nadam"].verdict == "behind"
+
+
+def test_a_task_says_what_matters_or_its_kind_does() -> None:
+    assert judging.scale_of(results(runs("adam", 1.0))) == SMALLEST["minibatch", "min"]
+    for smooth in (*evidence.SMOOTH, *step_rule.SMOOTH):
+        own = [replace(one, config=replace(one.config, task=smooth)) for one in runs("adam", 1.0)]
+        assert judging.scale_of(results(own)) == SMALLEST["smooth", "min"]
+    for minibatch in evidence.MINIBATCH:
+        assert tasks.get(minibatch).smallest is None
+    accuracies = [made_record(0.9 + seed / 100, seed=seed) for seed in range(5)]
+    assert judging.scale_of(group(accuracies)[0]).margin == pytest.approx(0.003)
+    own = [
+        replace(one, config=replace(one.config, task="a_users_own")) for one in runs("adam", 1.0)
+    ]
+    assert judging.scale_of(results(own)).smallest == 1.005
+
+
+def test_leaders_are_ahead_or_else_not_behind() -> None:
+    def led(**factors: float) -> set[str]:
+        task = results(*(runs(name, factor) for name, factor in factors.items()))
+        return judging.leaders(task, "adam", judging.judge_against(task, "adam"))
+
+    assert led(adam=1.0, nadam=0.5, sgd=2.0, radam=1.0) == {"nadam"}
+    assert led(adam=1.0, sgd=2.0, radam=1.0) == {"adam", "radam"}
+    assert led(adam=1.0, radam=1.0) == set()
+
+
+def test_steps_of_the_ablation_are_judged_among_themselves() -> None:
+    task = results(*(runs(name, 1.0) for name in ("adam", "sgd", "hvadam0", "hvadam1", "hvadam")))
+    assert list(judging.judge_against(task, "hvadam0")) == ["hvadam1", "hvadam"]
+    assert list(judging.judge_against(task, "adam")) == ["hvadam", "sgd"]
 
 
 def test_few_seeds_decide_nothing() -> None:
     found = judging.judge_against(
-        results(runs("adam", 1.0), runs("hvadam", 0.5, n=9)), "adam", "smooth"
+        results(runs("adam", 1.0), runs("hvadam", 0.5, n=9)), "adam", SMOOTH
     )
     assert (found["hvadam"].verdict, found["hvadam"].reason) == ("undecided", "n < 10")
 
@@ -58,17 +92,17 @@ def test_a_task_that_nobody_solves_has_no_verdict() -> None:
     lost, won = (
         [runs("adam", 1.0, arrived=end), runs("hvadam", 0.5, arrived=end)] for end in (False, True)
     )
-    assert judging.judge_against(results(*won), "adam", "smooth")["hvadam"].verdict == "ahead"
-    found = judging.judge_against(results(*lost), "adam", "smooth")["hvadam"]
+    assert judging.judge_against(results(*won), "adam", SMOOTH)["hvadam"].verdict == "ahead"
+    found = judging.judge_against(results(*lost), "adam", SMOOTH)["hvadam"]
     assert (found.verdict, found.reason) == ("undecided", judging.UNSOLVED)
 
 
 def test_who_is_not_finished_is_left_out() -> None:
     broken = [replace(one, status="failed") for one in runs("nadam", 1.0)[:1]]
     task = results(runs("adam", 1.0), runs("hvadam", 0.5), broken + runs("nadam", 0.1)[1:])
-    assert set(judging.judge_against(task, "adam", "smooth")) == {"hvadam"}
-    assert judging.judge_against(task, "nadam", "smooth") == {}
-    assert judging.judge_against(task, "adamw", "smooth") == {}
+    assert set(judging.judge_against(task, "adam", SMOOTH)) == {"hvadam"}
+    assert judging.judge_against(task, "nadam", SMOOTH) == {}
+    assert judging.judge_against(task, "adamw", SMOOTH) == {}
     assert judging.best_of_family(task) == "adam"
     assert judging.best_of_all(task) == "hvadam"
 
@@ -91,7 +125,7 @@ def test_the_noise_of_the_test_set_joins_accuracies() -> None:
 
     def judged(*parts: float) -> Judgement:
         task = results(accuracies("adamw", 91.0, *[91.0] * len(parts)), ours(*parts))
-        return judging.judge_against(task, "adamw", "minibatch")["hvadam"]
+        return judging.judge_against(task, "adamw")["hvadam"]
 
     def ours(*parts: float) -> list[Record]:
         return accuracies("hvadam", 91.5, *parts)

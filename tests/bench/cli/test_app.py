@@ -9,6 +9,7 @@ import sys
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -159,7 +160,7 @@ def test_open_without_a_browser_still_says_which_page(
 def test_explore_opens_the_page(capsys: pytest.CaptureFixture[str], browser: list[str]) -> None:
     assert main(["explore"]) == 0
     [address] = browser
-    page = Path(address.removeprefix("file://"))
+    page = Path(unquote(address.removeprefix("file://")))  # a checkout may lie in "my code"
     assert page.parts[-3:] == ("publishing", "explorer", "index.html")
     assert page.is_file()
     assert capsys.readouterr().out == f"opening {page}\n"

@@ -21,6 +21,7 @@ from hvadam_bench.running.records import Store
 from hvadam_bench.studies.speed.contenders import CONTENDERS, FEW, MANY
 from hvadam_bench.studies.speed.result import Plan
 from hvadam_bench.studies.speed.shapes import BY_PARAMETERS, BY_TENSORS, SHAPES, Shape
+from hvadam_bench.sweeping.sweep import Sweep
 
 
 @pytest.mark.slow
@@ -287,19 +288,68 @@ def test_batches_larger_than_the_training_set_are_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("arguments", [["sweep", "demo"], ["recipes"], ["report"]], ids=" ".join)
-def test_a_damaged_record_is_one_line_of_every_command(
-    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_sweep_takes_a_reference_rates_and_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[Sweep] = []
+
+    def note(sweep: Sweep, *_: object) -> bool:
+        begun.append(sweep)
+        return True
+
+    monkeypatch.setattr("hvadam_bench.publishing.sweeps.sweep_and_show", note)
+    command = ["sweep", "digits_mlp", "--contenders", "nadam,adamw", "--store", str(tmp_path)]
+    assert main(command) == 0
+    changes = ["--set", "task.epochs=2", "--set", "weight_decay=0.1"]
+    assert main([*command, "--reference", "adamw", "--rates", "3e-3,1e-3", *changes]) == 0
+    plain, changed = (study for sweep in begun for study in sweep.studies)
+    assert (plain.reference, changed.reference) == ("nadam", "adamw")
+    assert changed.settings == {"epochs": 2}
+    for arm in changed.arms():
+        found = [trial.options for trial in arm.trials]
+        assert found == [{"lr": lr, "weight_decay": 0.1} for lr in (1e-3, 3e-3)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--rates", "0"], "must be numbers above 0, got 0"),
+        (["--rates", "1e-3,fast"], "must be a finite number, got fast"),
+        (["--set", "lr=0.1"], "name learning rates with --rates"),
+        (["--set", "task.epoch=3"], "digits_mlp has no setting 'epoch'"),
+        (["--set", "beta=3"], "beta"),
+        (["--reference", "adamm"], "there is no contender 'adamm'"),
+    ],
+)
+def test_a_sweep_refuses_what_cannot_run_before_it_begins(
+    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sweep", "digits_mlp", *arguments, "--store", str(tmp_path / "runs")]) == 2
+    assert said in " ".join(capsys.readouterr().err.replace("│", "").split())
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_damaged_record_is_one_line_and_stops_nobody(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = Store(tmp_path)
     record = made_record()
     store.put(record)
     path = store.path(record.config)
     path.write_bytes(path.read_bytes()[:-20])  # cut by a crash of the machine
-    assert main([*arguments, "--store", str(tmp_path)]) == 2
-    [line] = capsys.readouterr().err.splitlines()
+    assert main(["recipes", "--store", str(tmp_path)]) == 0
+    assert capsys.readouterr().err == ""
+    words = ["digits_mlp", "adam", "--scale", "smoke", "--store", str(tmp_path)]
+    assert main(["report", "--store", str(tmp_path)]) == 2
+    line, none = capsys.readouterr().err.splitlines()
     assert line.startswith(f"hvadam: {path} is damaged (")
     assert line.endswith("; delete it and run again.")
+    assert "there are no records in" in none
+    assert main(["run", *words]) == 0
+    said = capsys.readouterr().out.splitlines()[0]
+    assert said.startswith(f"{path} is damaged (")
+    assert said.endswith("): run again")
+    assert store.get(record.config) is not None
 
 
 def test_tasks_are_listed_with_their_data(

@@ -31,7 +31,7 @@ def test_specs_load_no_framework() -> None:
 import sys
 from hvadam_bench import contenders
 specs = [contenders.get(name) for name in contenders.names()]
-assert all(spec.paper and spec.search["lr"] for spec in specs)
+assert all(spec.paper and spec.defaults["lr"] for spec in specs)
 assert "torch" not in sys.modules, "torch came along"
 """
     subprocess.run([sys.executable, "-c", code], check=True)

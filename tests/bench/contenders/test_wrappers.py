@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import torch
 from torch import nn
-from torch.optim.swa_utils import AveragedModel
+from torch.optim.swa_utils import SWALR, AveragedModel
 
 from hvadam_bench import contenders
 
 START, EVERY = 4, 3
+HORIZON = 16
 
 
 def test_swa_is_the_average_of_torchs_swa_utils() -> None:
     torch.manual_seed(0)
     model = nn.Linear(4, 2).double()
     averaged = AveragedModel(model)
-    optimizer = contenders.create("swa", model, start=START, every=EVERY)
+    optimizer = contenders.create("swa", model, horizon=HORIZON, start=START / HORIZON, every=EVERY)
     for t in range(1, 15):
         optimizer.zero_grad()
         model(torch.randn(5, 4, dtype=torch.float64)).square().sum().backward()
@@ -26,6 +27,23 @@ def test_swa_is_the_average_of_torchs_swa_utils() -> None:
         with contenders.get("swa").evaluation(optimizer):
             for p, q in zip(model.parameters(), expected.parameters(), strict=True):
                 torch.testing.assert_close(p, q, rtol=0, atol=1e-14)
+
+
+def test_swa_goes_to_a_rate_of_its_own_as_torchs_scheduler_does() -> None:
+    p, q = nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))
+    steps = {"horizon": HORIZON, "start": START / HORIZON, "anneal": 6 / HORIZON}
+    ours = contenders.create("swa", [p], lr=0.1, momentum=0.0, swa_lr=0.02, **steps)
+    theirs = torch.optim.SGD([q], 0.1)
+    scheduler = SWALR(theirs, swa_lr=0.02, anneal_epochs=6)
+    for t in range(1, HORIZON):
+        p.grad = q.grad = torch.ones(1)
+        ours.step()
+        theirs.step()
+        if t > START:
+            scheduler.step()
+        torch.testing.assert_close(p, q)
+    assert theirs.param_groups[0]["lr"] == 0.02
+    assert ours.param_groups[0]["lr"] == 0.1  # which is the schedule's
 
 
 def test_groups_may_have_inner_optimizers_of_their_own() -> None:

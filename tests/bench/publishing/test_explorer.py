@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import re
 from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
@@ -16,7 +18,7 @@ from hvadam_bench import contenders
 from hvadam_bench.publishing import palette
 from hvadam_bench.studies.toy_functions.functions import FUNCTIONS, Array, Problem
 
-NAMES = ("sgd", "adam", "nadam", "adabelief", "hvadam")
+NAMES = ("sgd", "adam", "nadam", "adabelief", "hvadam", "no_hidden_step")
 ANGLES, RATES, STEPS, START = (0.0, 30.0, 45.0), (0.01, 0.1), 300, (0.5, 1.0)
 
 
@@ -61,18 +63,24 @@ def race(case: Case) -> tuple[Array, Array]:
     The oracle takes gradients and gives positions. The path that it leads along its own gradients
     is the one it leaves as it is: found by repetition, which is right for one step more each time.
     """
-    problem, spec = Problem.of("f2", case.angle), contenders.get(case.name)
-    assert spec.oracle is not None
+    problem = Problem.of("f2", case.angle)
     path = paths()[case]
     for _ in range(STEPS + 1):
         grads = problem.evaluate(path[:-1])[1]
-        options = {**spec.defaults, "lr": case.lr}
-        trace = spec.oracle([np.array(START)], [[g] for g in grads], options)
-        found = np.array([START, *(one[0] for one in trace)])
+        found = oracle(case.name, case.lr, path[0], grads)
         if np.array_equal(found, path):
             return path, grads
         path = found
     raise AssertionError("no path stays as it is")
+
+
+def oracle(name: str, lr: float, start: Array, grads: Array) -> Array:
+    """Return where an optimizer's oracle goes by some gradients, its start before."""
+    changed = {"hidden_scale": 0.0} if name == "no_hidden_step" else {}
+    spec = contenders.get("hvadam" if changed else name)
+    assert spec.oracle is not None
+    trace = spec.oracle([start], [[g] for g in grads], {**spec.defaults, "lr": lr, **changed})
+    return np.array([start, *(one[0] for one in trace)])
 
 
 def apart(one: Array, other: Array) -> float:
@@ -182,7 +190,7 @@ def test_optimizers_look_as_everywhere() -> None:
     table = evaluate("Optimizers.table")
     assert tuple(table) == NAMES
     for name, found in table.items():
-        look = palette.look(name)
+        look = palette.look("hvadam (no hidden step)" if name == "no_hidden_step" else name)
         dash = [] if look.dash == "solid" else [int(x[:-2]) for x in look.dash.split(",")]
         assert found["label"] == look.label
         assert found["look"] == {
@@ -193,43 +201,162 @@ def test_optimizers_look_as_everywhere() -> None:
 # scenes and addresses
 
 
+# What only a computation can say: numbers, which a sentence takes from the races by {readings}, and
+# comparisons, which stand in claims.
+NUMBERS = re.compile(
+    r"\d|\b(two|three|four|five|six|seven|eight|nine|ten|hundred|thousand|twice|double|half|thirds?"
+    r"|quarters?|fifth|tenth|every second)\b",
+    re.IGNORECASE,
+)
+COMPARING = re.compile(
+    r"\b(than|ahead|behind|below|above|under|beats?|wins?|loses?|leads?|fails?|stalls?|slow\w*|fast\w*"
+    r"|better|best|worse|worst|less|least|more|most|low\w*|high\w*|small\w*|large\w*|near\w*|close\w*"
+    r"|equal\w*|too|only|alone|nothing|never|always|enough|hardly|still|until|ends?|reach\w*|little|much"
+    r"|helps?|costs?|drowns?)\b",
+    re.IGNORECASE,
+)
+READING = re.compile(r"\{(\w+)\}")
+SETTINGS = {"f", "angle", "noise", "steps"}
+
+
 @cache
 def scenes() -> list[dict[str, Any]]:
-    """Return what becomes of each scene: the last loss of everyone, and HVAdam's scalars."""
-    return evaluate(
-        """Scenes.scenes.map(({ state }) => {
-          const problem = Functions.make(state.f, state.angle, state.k);
-          const noise = Racing.drawNoise(state.noise, state.seed, state.steps);
-          const start = [state.x, state.y];
-          const found = {};
-          for (const name of state.on) {
-            const lr = state.best
-              ? Racing.bestRate(problem, name, start, noise) : state.rates[name];
-            const { loss, hidden } = Racing.race(problem, name, lr, start, noise);
-            const tail = loss.slice(-Math.round(state.steps / 10));
-            found[name] = tail.reduce((a, b) => a + b) / tail.length;
-            if (!hidden) continue;
-            found.gain = Math.max(...hidden.gain.slice(1));
-            found.restarts = hidden.restarts.at(-1);
-            found.v = [[...hidden.v1], [...hidden.v2]];
-          }
-          return found;
+    """Return the scenes: their titles, what they say and their states."""
+    return evaluate("Scenes.scenes")
+
+
+def claims() -> list[tuple[int, dict[str, Any]]]:
+    """Return every claim with the number of its scene."""
+    return [
+        (i, one)
+        for i, scene in enumerate(scenes())
+        for one in scene["says"]
+        if isinstance(one, dict)
+    ]
+
+
+def parts(check: str) -> tuple[str, str, float, str | None]:
+    """Return who is compared by a check of a claim, how, with how many times whom."""
+    name, sign, factor, *other = check.split()
+    assert sign in "<>="
+    assert len(other) <= 1
+    return name, sign, float(factor), other[0] if other else None
+
+
+def undue(words: str, *patterns: re.Pattern[str]) -> str:
+    """Return the first of the patterns in what is typed of a sentence, if there is any."""
+    typed = READING.sub("", words)
+    return next((found[0] for one in patterns if (found := one.search(typed))), "")
+
+
+def test_scenes_say_nothing_that_is_not_computed() -> None:
+    """No number is typed, no comparison stands outside a claim, and a claim shows what it holds."""
+    for scene in scenes():
+        assert not undue(scene["title"], NUMBERS, COMPARING)
+        for one in scene["says"]:
+            if isinstance(one, str):
+                assert not undue(one, NUMBERS, COMPARING), one
+                assert set(READING.findall(one)) <= SETTINGS
+                continue
+            assert not undue(one["words"], NUMBERS), one["words"]
+            named = {name for check in one["holds"] for name in parts(check)[::3] if name}
+            assert named
+            assert named == set(READING.findall(one["words"])) - {"at"}
+            racing = named & set(NAMES)
+            assert racing <= set(scene["state"]["on"])
+            steps = scene["state"]["steps"]
+            assert not racing or one["at"] in ("end", *range(0, steps + 1, steps // 10))
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Adam runs down it, and HVAdam has nothing to add.",
+        "After 300 steps its loss is a part of Adam's.",
+        "Its loss is a small part of Adam's.",
+        "Two steps between the walls show it.",
+        "What is left of HVAdam is its adaptive step; AdaBelief ends lower.",
+        "v restarts at every second step.",
+        "AdaBelief and plain momentum end below HVAdam.",
+        "Where HVAdam loses",
+        "Turned: Adam stalls",
+        "HVAdam is ahead.",
+        "It is faster.",
+    ],
+)
+def test_such_sentences_would_be_seen(sentence: str) -> None:
+    assert undue(sentence, NUMBERS, COMPARING)
+
+
+def test_claims_hold() -> None:
+    """In the scene, and beside it: what a rounding could turn would be said of one browser."""
+    nudges = (0.0, 1e-9, -1e-9, 1e-7)
+    asked = [(i, one["at"], *parts(check)) for i, one in claims() for check in one["holds"]]
+    found = evaluate(
+        """given.nudges.map((nudge) => {
+          const told = Scenes.scenes.map(({ state }) => {
+            const moved = { ...state, x: state.x * (1 + nudge) };
+            return [moved, Racing.runAll(moved).races];
+          });
+          return given.asked.map(([i, at, one, _sign, factor, other]) => {
+            const read = (name) => Scenes.read(name, at, ...told[i]);
+            return [read(one), factor * (other ? read(other) : 1)];
+          });
+        })""",
+        {"nudges": nudges, "asked": asked},
+    )
+    compare = {"<": operator.lt, ">": operator.gt, "=": operator.eq}
+    for nudge, values in zip(nudges, found, strict=True):
+        for (i, at, one, sign, *rest), (left, right) in zip(asked, values, strict=True):
+            assert compare[sign](left, right), (i + 1, at, one, sign, rest, left, right, nudge)
+
+
+def test_scenes_are_told_with_their_numbers() -> None:
+    """Hold every reading in a sentence to what the races give, in the digits of the table."""
+    told = evaluate(
+        """Scenes.scenes.map((scene) => {
+          const { races } = Racing.runAll(scene.state);
+          const loss = (name, at) => Construction.figure(
+            races.find((one) => one.name === name)?.loss[at] ?? 0);
+          return [Scenes.tell(scene, races), loss("adam", 30), loss("no_hidden_step", 800)];
         })"""
     )
+    for text, *_ in told:
+        assert not re.search(r"[{}]|NaN|undefined|–", text)
+    assert f"at step 30 its loss is 0.147, Adam's {told[0][1]}" in told[0][0]
+    assert f"without it at {told[1][2]}" in told[1][0]
 
 
-def test_scenes_show_what_their_sentences_say() -> None:
-    axis, turned, finds, noise, shrinking, loses = scenes()
-    assert axis["adam"] == pytest.approx(axis["hvadam"], rel=0.2)  # nothing to add
-    assert turned["adam"] > 10 * axis["adam"]  # Adam stalls
-    assert turned["hvadam"] < 0.2 * turned["adam"]  # a small part of it
-    np.testing.assert_allclose(np.array(finds["v"])[:, 2], [1, 1], rtol=1e-12)  # in two steps
-    assert noise["gain"] < 0.002  # its floor is 0.001
-    assert np.linalg.norm(np.array(noise["v"])[:, -1]) < 1e-6  # nothing is left
-    assert noise["adabelief"] < noise["hvadam"]
-    assert shrinking["gain"] == 0
-    assert shrinking["restarts"] == 150  # at every second step of 300
-    assert max(loses[name] for name in ("adam", "adabelief", "sgd")) < loses["hvadam"]
+def test_scenes_are_races_of_the_oracles() -> None:
+    """Along a scene's own gradients everyone's oracle goes where the scene does; v as well."""
+    found = evaluate(
+        """Scenes.scenes.map(({ state }) => {
+          const { problem, races } = Racing.runAll(state);
+          const noise = Racing.drawNoise(state.noise, state.seed, state.steps);
+          return races.map(({ name, lr, x, y, hidden }) => {
+            const path = [...x].map((one, n) => [one, y[n]]);
+            const grads = path.slice(0, -1).map(([a, b], n) => {
+              const g = [0, 0];
+              problem.evaluate(a, b, g);
+              return [g[0] + noise[2 * n], g[1] + noise[2 * n + 1]];
+            });
+            const { v1, v2, gain, cosine, restarts } = hidden ?? {};
+            const columns = hidden ? [v1, v2, gain, cosine, restarts].map((one) => [...one]) : null;
+            return { name, lr, path, grads, columns };
+          });
+        })"""
+    )
+    for race in (race for scene in found for race in scene):
+        path, grads = np.array(race["path"]), np.array(race["grads"])
+        assert apart(oracle(race["name"], race["lr"], path[0], grads), path) <= 1e-12
+        if race["columns"] is None:
+            continue
+        slot, scope = Slot(path[0], Hyperparams(lr=race["lr"])), ScopeState()
+        rows = []
+        for g in grads:
+            step(scope, [slot], [g])
+            rows.append([*slot.v, scope.gain, scope.cosine, scope.restarts])
+        np.testing.assert_allclose(np.array(race["columns"]).T[1:], rows, rtol=1e-9, atol=1e-9)
 
 
 def test_the_best_rate_ends_lowest() -> None:
@@ -268,37 +395,109 @@ def test_addresses_lead_back() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("address", "note"),
-    [
-        ("scene=9", "scene must be 1 to 6, got “9”"),
-        ("scene=1&angle=400", "angle must be a number from -90 to 90, got “400”"),
-        ("scene=1&angle=wide", "angle must be a number from -90 to 90, got “wide”"),
-        ("scene=1&angle=", "angle must be a number from -90 to 90, got “”"),
-        ("scene=1&steps=99.5", "steps must be a whole number from 50 to 3000, got “99.5”"),
-        ("scene=1&t=301", "t must be at most steps, 300, got 301"),
-        ("scene=1&k=NaN", "k must be a number from 1 to 1000, got “NaN”"),
-        ("scene=1&x=1e999", "x must be a number from -10 to 10, got “1e999”"),
-        ("scene=1&on=adam,muon", "on must name some of sgd, adam"),
-        ("scene=1&lr=0.1", "lr must be “best” or a rate from 0.0001 to 3.2 for each, got “0.1”"),
-        ("scene=1&lr=0,5", "lr must be “best”"),
-        ("scene=1&speed=warp", "speed must be slow or fast, got “warp”"),
-        ("scene=1&colour=red", "“colour” is not known"),
-        ("f=toString", "f must be one of f1, f2, f3, f4, fig3, quadratic, got “toString”"),
-        ("f=f2&angle=10", "not given, and taken as usual: k, noise, seed"),
-        ("<script>", "not given"),
-    ],
-)
-def test_bad_addresses_are_noted(address: str, note: str) -> None:
-    """Hold what cannot be taken to a state that can be shown and sent."""
-    notes, back, again = evaluate(
-        """(() => {
-          const { state, notes } = Scenes.decode(given);
+def random_states() -> list[dict[str, Any]]:
+    """Return states that the page may get into, at the ends of their ranges too."""
+    random = np.random.default_rng(0)
+    ranges = {"angle": (-90, 90), "k": (1, 1000), "noise": (0, 20), "x": (-10, 10), "y": (-10, 10)}
+    found = []
+    for i in range(300):
+        state: dict[str, Any] = {key: float(random.uniform(*ranges[key])) for key in ranges}
+        if i % 3 == 0:
+            state = {key: float(random.choice(ends)) for key, ends in ranges.items()}
+        state |= {"f": str(random.choice(["f1", "f2", "f3", "f4", "fig3", "quadratic"]))}
+        state |= {"seed": int(random.integers(1, 10000)), "steps": int(random.integers(50, 3001))}
+        state["t"] = float(random.choice([0, 1, random.random()])) * state["steps"]
+        state["on"] = [name for name in NAMES if random.random() < i / 150 - 0.2]
+        state["rates"] = {name: float(10 ** random.uniform(-4, 0.5)) for name in NAMES}
+        state |= {"best": bool(i % 5 == 0), "speed": str(random.choice(["slow", "fast"]))}
+        found.append(state)
+    return found
+
+
+def test_what_the_page_writes_it_reads() -> None:
+    """Lead any state's address back to itself, nobody's too, with nothing to note."""
+    states = random_states()
+    assert {len(one["on"]) for one in states} >= {0, 1, 6}
+    for state, (address, back, notes, on) in zip(
+        states,
+        evaluate(
+            """given.map((one) => {
+              const address = Scenes.encode(one);
+              const { state, notes } = Scenes.decode(address);
+              return [address, Scenes.encode(state), notes, state.on];
+            })""",
+            states,
+        ),
+        strict=True,
+    ):
+        assert notes == []
+        assert back == address
+        assert on == state["on"]
+
+
+def test_rates_belong_to_whom_an_address_names() -> None:
+    state = evaluate('Scenes.decode("scene=1&on=hvadam,adam&lr=0.1,0.2").state')
+    assert (state["rates"]["hvadam"], state["rates"]["adam"]) == (0.1, 0.2)
+
+
+def test_an_address_may_be_a_query() -> None:
+    """After # first; of a query only what is the page's, for others add theirs to links."""
+    cases = {
+        ("", ""): "",
+        ("#scene=3", ""): "scene=3",
+        ("", "?scene=2"): "scene=2",
+        ("#scene=3", "?scene=2"): "scene=3",
+        ("", "?utm_source=letter"): "",
+        ("", "?scene=2&t=7&constructor=1&utm_source=letter"): "scene=2&t=7",
+        ("", "?scene=1&on=sgd,adam"): "scene=1&on=sgd%2Cadam",
+    }
+    found = evaluate("given.map((one) => Scenes.choose(...one))", list(cases))
+    assert found == list(cases.values())
+
+
+BAD = [
+    ("scene=9", "scene must be 1 to 6, got “9”"),
+    ("scene=1&angle=400", "angle must be a number from -90 to 90, got “400”"),
+    ("scene=1&angle=wide", "angle must be a number from -90 to 90, got “wide”"),
+    ("scene=1&angle=", "angle must be a number from -90 to 90, got “”"),
+    ("scene=1&steps=99.5", "steps must be a whole number from 50 to 3000, got “99.5”"),
+    ("scene=1&t=301", "t must be at most steps, 300, got 301"),
+    ("scene=1&k=NaN", "k must be a number from 1 to 1000, got “NaN”"),
+    ("scene=1&x=1e999", "x must be a number from -10 to 10, got “1e999”"),
+    ("scene=1&on=adam,muon", "on must name some of sgd, adam"),
+    ("scene=1&lr=0.1", "lr must be “best” or a rate from 0.0001 to 3.2 for each, got “0.1”"),
+    ("scene=1&lr=0,5", "lr must be “best”"),
+    ("scene=1&speed=warp", "speed must be slow or fast, got “warp”"),
+    ("scene=1&colour=red", "“colour” is not known"),
+    ("constructor=1", "“constructor” is not known"),
+    ("toString=1", "“toString” is not known"),
+    ("scene=2&valueOf=3", "“valueOf” is not known"),
+    ("scene=1&on=&lr=0.1", "lr must be “best”"),
+    ("scene=1&on=adam,toString", "on must name some of sgd, adam"),
+    ("f=toString", "f must be one of f1, f2, f3, f4, fig3, quadratic, got “toString”"),
+    ("f=f2&angle=10", "not given, and taken as usual: k, noise, seed"),
+    ("<script>", "not given"),
+]
+
+
+@cache
+def decoded() -> dict[str, tuple[list[str], str, list[str]]]:
+    """Return what becomes of the bad addresses: notes, what is written instead, notes to that."""
+    found = evaluate(
+        """given.map((one) => {
+          const { state, notes } = Scenes.decode(one);
           const address = Scenes.encode(state);
           return [notes, address, Scenes.decode(address).notes];
-        })()""",
-        address,
+        })""",
+        [address for address, _ in BAD],
     )
+    return {address: one for (address, _), one in zip(BAD, found, strict=True)}
+
+
+@pytest.mark.parametrize(("address", "note"), BAD)
+def test_bad_addresses_are_noted(address: str, note: str) -> None:
+    """Hold what cannot be taken to a state that can be shown and sent."""
+    notes, back, again = decoded()[address]
     assert any(note in one for one in notes)
     assert back
     assert again == []

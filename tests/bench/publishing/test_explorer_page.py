@@ -37,7 +37,7 @@ class Explorer:
     def open(
         self, address: str = "", size: str = "desktop", ground: str = "light", calm: bool = True
     ) -> None:
-        """Load the page at an address, played only if not calm."""
+        """Load the page at an address, or at a query if it begins so, played only if not calm."""
         self.tab.events.clear()
         motion = "reduce" if calm else "no-preference"
         features = [
@@ -49,7 +49,9 @@ class Explorer:
         self.tab.call("Emulation.setDeviceMetricsOverride", **window, mobile=size == "phone")
         self.tab.call("Emulation.setTouchEmulationEnabled", enabled=size == "phone")
         self.tab.call("Page.navigate", url="about:blank")  # another address alone loads nothing
-        self.tab.call("Page.navigate", url=f"{PAGE}#{address}" if address else PAGE)
+        self.tab.call(
+            "Page.navigate", url=PAGE + (address if address.startswith("?") else f"#{address}")
+        )
         assert self.tab.wait_for("document.readyState === 'complete' && !!Page.shown.view")
 
     def evaluate(self, expression: str) -> Any:
@@ -218,7 +220,7 @@ def test_motion_grows_the_paths(explorer: Explorer) -> None:
 def test_who_wants_no_motion_sees_the_end(explorer: Explorer) -> None:
     explorer.open("scene=2")
     assert not explorer.evaluate("Page.isPlaying()")
-    assert explorer.evaluate(f"{STATE}.t") == 300
+    assert explorer.evaluate(f"{STATE}.t") == 1000
 
 
 def test_settings_lead_to_other_races(explorer: Explorer) -> None:
@@ -243,7 +245,7 @@ def test_settings_lead_to_other_races(explorer: Explorer) -> None:
         explorer.evaluate(f"{set_to}({change})")
         seen.append(explorer.settled(loss))
         assert seen[-1] != seen[-2], change
-    assert len(seen[-1]) == 3
+    assert len(seen[-1]) == 4
     assert explorer.evaluate("document.getElementById('k').disabled")
     address, state = explorer.address, explorer.evaluate(STATE)
     explorer.open(address)
@@ -262,6 +264,17 @@ def test_bad_addresses_fall_back_with_a_note(explorer: Explorer) -> None:
     assert "x must be a number" in note
     assert explorer.evaluate(f"{STATE}.angle") == 45
     assert explorer.address.startswith("scene=2")
+    for address in ("constructor=1", "toString=1", "scene=2&valueOf=3"):
+        explorer.open(address)
+        assert "is not known" in explorer.evaluate("document.getElementById('note').textContent")
+        assert explorer.evaluate("Page.shown.races.length") >= 2
+
+
+def test_a_query_is_an_address(explorer: Explorer) -> None:
+    explorer.open("?scene=4&utm_source=letter")
+    assert explorer.evaluate("document.getElementById('note').hidden")
+    assert explorer.evaluate(f"{STATE}.noise") == 6
+    assert explorer.address.startswith("scene=4")
 
 
 def test_numbers_stand_behind_the_picture(explorer: Explorer) -> None:
@@ -271,14 +284,23 @@ def test_numbers_stand_behind_the_picture(explorer: Explorer) -> None:
           (row) => [...row.cells].map((cell) => cell.textContent))"""
     )
     assert rows[0] == [
-        *("step", "Adam, loss", "HVAdam, loss"),
+        *("step", "Adam, loss", "HVAdam, loss", "HVAdam (no hidden step), loss"),
         *("alignment", "gain", "restarts"),
     ]
-    assert [row[0] for row in rows[1:]] == [str(n) for n in range(0, 301, 30)]
-    last = explorer.evaluate("Page.shown.races.map((race) => race.loss[300])")
-    assert [float(one) for one in rows[-1][1:3]] == pytest.approx(last, rel=0.01)
+    *numbers, mean = rows[1:]
+    assert [row[0] for row in numbers] == [str(n) for n in range(0, 1001, 100)]
+    last, end = explorer.evaluate(
+        """[(race) => race.loss[1000], (race) => Racing.end(race.loss)]
+          .map((one) => Page.shown.races.map(one))"""
+    )
+    assert [float(one) for one in numbers[-1][1:4]] == pytest.approx(last, rel=0.01)
+    assert mean[0] == "mean of the last tenth"
+    assert [float(one) for one in mean[1:4]] == pytest.approx(end, rel=0.01)
+    story = explorer.evaluate("document.getElementById('story').textContent")
+    at = {row[0]: row for row in numbers}
+    assert all(one in story for one in [*at["100"][1:4], *at["800"][1:4], at["800"][5]])
     label = explorer.evaluate("document.getElementById('landscape').ariaLabel")
-    assert f"Adam {rows[-1][1]}, HVAdam {rows[-1][2]}" in label
+    assert f"Adam {numbers[-1][1]}, HVAdam {numbers[-1][2]}" in label
 
 
 def test_nobody_chosen_and_everybody_diverging_are_shown_too(explorer: Explorer) -> None:
@@ -288,3 +310,6 @@ def test_nobody_chosen_and_everybody_diverging_are_shown_too(explorer: Explorer)
     explorer.click("#on-sgd")
     assert explorer.settled("Page.shown.races.length") == 0
     assert explorer.evaluate("document.getElementById('event').textContent").startswith("Choose")
+    explorer.open(explorer.address)
+    assert explorer.evaluate("document.getElementById('note').hidden")
+    assert explorer.evaluate("Page.shown.races.length") == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 import shlex
 import shutil
@@ -18,15 +19,16 @@ from typing import Any
 import pytest
 from made_sweeps import SKILL, TASKS, Made, record, sweep
 
-from hvadam_bench.analysis import statistics
+from hvadam_bench.analysis import effects, statistics
 from hvadam_bench.analysis.grouping import TaskResults, command, group
-from hvadam_bench.analysis.verdicts import middle_run
+from hvadam_bench.analysis.medians import middle_run
 from hvadam_bench.cli import main
 from hvadam_bench.cli.arguments import parse_changes
 from hvadam_bench.publishing import report
 from hvadam_bench.publishing.formatting import NOTHING
 from hvadam_bench.publishing.palette import look
-from hvadam_bench.publishing.report import charts, page, samples, tables, verdicts
+from hvadam_bench.publishing.report import charts, page, samples, tables
+from hvadam_bench.publishing.report.answers import Answer, answer_of
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Record, Store
 
@@ -80,7 +82,7 @@ class Page(HTMLParser):
 
 def stored(tmp_path: Path, *records: Record) -> Store:
     store = Store(tmp_path / "runs")
-    store.folder.mkdir()
+    store.folder.mkdir(parents=True)
     for one in records:
         store.put(one)
     return store
@@ -104,7 +106,7 @@ def test_one_page_that_fetches_nothing(tmp_path: Path) -> None:
     assert set(made.content["charts"]) == {
         *("task-0-curves", "task-0-rates", "task-1-curves", "task-1-rates", "profile-laptop")
     }
-    assert "Against Adam, HVAdam is ahead on 2 of 2 tasks." in made.text
+    assert "Against Adam, HVAdam leans ahead on 2 of 2 tasks." in made.text
 
 
 def test_numbers_are_those_of_the_statistics(tmp_path: Path) -> None:
@@ -122,10 +124,11 @@ def test_numbers_are_those_of_the_statistics(tmp_path: Path) -> None:
     interval = statistics.bootstrap(values)
     shown = [statistics.summarize(values).median, interval.low, interval.high]
     assert numbers(rows["HVAdam"][0]) == pytest.approx(shown, abs=0.05)
-    found = statistics.compare(judged["hvadam"], judged["adam"], metric, comparisons=2)
-    shown = [found.difference, found.interval.low, found.interval.high]
-    assert numbers(rows["HVAdam"][1]) == pytest.approx(shown, abs=0.05)
-    assert rows["HVAdam"][1].endswith("ahead")
+    pairs = statistics.paired(judged["hvadam"], judged["adam"], metric)
+    ours, theirs = zip(*pairs, strict=True)
+    found = effects.compare(ours, theirs, effects.Scale("factor", 1.005))
+    less = 100 * (1 - math.exp(-found.estimate))
+    assert rows["HVAdam"][1] == f"−{less:.0f}% leans ahead (5 more seeds)"
     assert rows["Adam"][1] == "reference"
     assert rows["HVAdam"][2:] == ["5", "0.001", "5 done", "3 done, 1 diverged, 1 pruned"]
     assert rows["Lion"][4] == "4 done, 1 diverged"
@@ -213,30 +216,65 @@ def repeated(line: str) -> RunConfig:
 
 
 def test_nothing_is_called_ahead_inside_the_noise() -> None:
-    def verdict(seeds: int, better: float) -> verdicts.Verdict:
+    def answer(seeds: int, better: float) -> Answer:
         runs = [record(contender="adam", seed=i) for i in range(seeds)]
         runs += [record(contender="hvadam", seed=i, loss=0.04 - better) for i in range(seeds)]
         board = board_of(*runs)
         marked = [row[0].contender for row in tables.results(board).cells if row[1].mark]
-        one = verdicts.verdict(board)
-        assert (marked == ["hvadam"]) == (seeds >= 5 and better > 0)
-        return one
+        assert (marked == ["hvadam"]) == (seeds >= 10 and better > 0)
+        return answer_of(board)
 
-    assert verdict(5, 0.03).standing == "ahead"
-    assert verdict(5, 0.0).standing == "tie"
-    assert verdict(3, 0.03).standing == "unsettled"
-    assert "1 time in 4" in verdict(3, 0.03).sentence
-    assert verdict(1, 0.03).standing == "unsettled"
+    assert answer(10, 0.03).kind == "ahead"
+    assert answer(10, 0.03).badge == "use HVAdam"
+    assert answer(10, 0.0).kind == "stay"
+    assert (answer(5, 0.03).kind, answer(5, 0.03).badge) == ("leans", "leans to HVAdam")
+    said = (
+        "So far, use HVAdam at lr 0.001: it leans ahead of Adam, +1.87 points (n = 3); about 7 more"
+    )
+    assert answer(3, 0.03).sentence.startswith(said)
+    assert answer(1, 0.03).kind == "stay"
+    said = "So far, use Adam at lr 0.001: nobody leans ahead of it (n = 1)."
+    assert answer(1, 0.03).sentence == said
 
 
-def test_who_is_behind_is_called_behind() -> None:
-    runs = [record(TASKS[1], "adam", seed=i) for i in range(5)]
-    runs += [record(TASKS[1], "hvadam", seed=i, loss=0.1) for i in range(5)]
-    runs += [record(TASKS[1], "lion", seed=i, status="diverged") for i in range(5)]
-    one = verdicts.verdict(board_of(*runs))
-    assert one.standing == "behind"
-    assert re.search(r"HVAdam is behind Adam by [\d.]+ perplexity \[[\d.]+, [\d.]+\]", one.sentence)
-    assert one.others == "Behind: Lion (diverged)."
+def test_the_headline_is_whom_to_use_and_how_the_others_stand() -> None:
+    ends = {"adamw": 0.04, "nadam": 0.02, "lion": 0.1, "radam": 0.04}
+    runs = [
+        record(TASKS[1], name, seed=i, loss=end) for name, end in ends.items() for i in range(10)
+    ]
+    runs += [record(TASKS[1], "sgd", seed=i, status="diverged") for i in range(10)]
+    task = replace(board_of(*runs), compared_with="adamw")
+    one = answer_of(task)
+    said = (
+        r"Use NAdam at lr 0\.001: it is ahead of AdamW, −\d\.\d+% \[−[\d.]+, −[\d.]+\] perplexity"
+    )
+    assert re.match(said, one.sentence)
+    assert re.match(r"Behind: SGD \(diverged\), Lion \(\+3\d% perplexity\)\.", one.others)
+    assert re.search(r"Undecided: RAdam \([−+][\d.]+% perplexity; [\w, ]+ more seeds\)", one.others)
+    stays = answer_of(replace(task, compared_with="nadam"))
+    assert stays.sentence == "Use NAdam at lr 0.001: nobody is ahead of it (n = 10)."
+    assert stays.badge == "stay with NAdam"
+
+
+def test_what_nobody_solves_has_no_verdict() -> None:
+    runs = [record(TASKS[1], name, seed=i) for name in ("adam", "lion") for i in range(10)]
+    runs = [replace(run, test={**run.test, "arrived": 0.0}) for run in runs]
+    assert answer_of(board_of(*runs)).told.startswith("Nobody solves this task")
+
+
+def test_hvadams_story_is_told_only_where_it_runs(tmp_path: Path) -> None:
+    few = ("adamw", "nadam", "lion")
+    runs = [record(contender=name, seed=i) for name in few for i in range(5)]
+    store = stored(tmp_path, *runs)
+    store.note_reference(runs[0].config.task, runs[0].config.scale, "lion")
+    text = page.render_html(store)
+    made = Page(text)
+    assert "HVAdam" not in made.text
+    assert "<h1>ResNet on CIFAR-10</h1>" in text
+    assert made.tables[0][0][2] == "against Lion"
+    assert "steps to Lion's end" in made.tables[1][0]
+    assert made.content["few"][1] == "lion"
+    assert "hidden vector" in page.render_html(stored(tmp_path / "own", record(contender="hvadam")))
 
 
 def test_an_empty_store_says_so(tmp_path: Path) -> None:
@@ -265,13 +303,28 @@ def test_a_contender_without_an_end_is_shown(tmp_path: Path, status: Any) -> Non
 
 
 def test_published_numbers_stand_only_beside_the_same_protocol(tmp_path: Path) -> None:
-    task = TASKS[1]._replace(published={"adam": 85.04})
+    task = TASKS[1]._replace(published={"adam": 85.04}, published_from="They are of a table.")
     same = board_of(record(task, "adam", scale="paper"))
-    assert tables.results(same).heads[3] == "paper"
+    assert tables.results(same).heads[3] == "published"
     assert "85.04" in tables.results(same).cells[0][3].text
+    assert "far as that is known. They are of a table." in page.Section(same, 0).published
     other = board_of(record(TASKS[1], "adam"))
-    assert "paper" not in tables.results(other).heads
-    assert "not its protocol" in page.Section(other, 0).published
+    assert "published" not in tables.results(other).heads
+    assert page.Section(other, 0).published == ""  # a task of which the paper knows nothing
+    known = board_of(record(TASKS[1]._replace(name="ptb_lstm1"), "adam"))
+    assert "not its protocol" in page.Section(known, 0).published
+
+
+def test_published_numbers_stand_beside_every_level_of_the_ablation() -> None:
+    levels = {"hvadam0": 85.04, "hvadam1": 84.54, "hvadam2": 83.42, "hvadam": 83.31}
+    task = TASKS[1]._replace(published=levels)
+    table = tables.ablation(board_of(*(record(task, name, scale="paper") for name in levels)))
+    assert table is not None
+    place = table.heads.index("published")
+    assert [row[place].text for row in table.cells] == ["85.04", "84.54", "83.42", "83.31"]
+    bare = tables.ablation(board_of(*(record(TASKS[1], name) for name in levels)))
+    assert bare is not None
+    assert "published" not in bare.heads
 
 
 def test_odd_names_are_escaped(tmp_path: Path) -> None:
@@ -352,7 +405,7 @@ def test_the_page_opens_with_the_answer_and_says_what_hvadam_is(tmp_path: Path) 
     picture.write_bytes(b"paths down a valley")
     [out] = report.write(store, tmp_path / "report.html", paths=picture)
     text = out.read_text("utf-8")
-    answer = text.index("Against Adam, HVAdam")
+    answer = text.index("So far, use HVAdam at lr 0.001: it leans ahead of Adam")
     about = text.index("HVAdam is Adam with a hidden vector")
     shown = text.index(base64.b64encode(picture.read_bytes()).decode())
     assert answer < about < shown < text.index('<section id="task-0">')
@@ -396,9 +449,8 @@ def test_a_verdict_tells_of_collapses() -> None:
     runs = [record(WGAN, "adam", seed=seed) for seed in range(3)]
     for name in ("hvadam", "lion"):
         runs += [replace(record(WGAN, name, seed=seed), status="collapsed") for seed in range(3)]
-    one = verdicts.verdict(board_of(*runs))
-    assert "HVAdam collapsed on most seeds: the samples are all alike." in one.sentence
-    assert "Lion (collapsed)" in one.others
+    one = answer_of(board_of(*runs))
+    assert "HVAdam and Lion collapsed on most seeds: the samples are all alike." in one.sentence
 
 
 def test_a_frechet_distance_is_not_taken_for_fid_nor_its_noise_for_a_difference() -> None:

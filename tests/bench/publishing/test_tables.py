@@ -107,8 +107,8 @@ def test_no_line_starts_with_what_would_be_a_list() -> None:
 
 def test_a_template_misses_nothing_silently() -> None:
     with pytest.raises(Exception, match="undefined"):
-        render("report.md.j2", sections=[])
-    assert say("report.txt.j2", "standing", "unsettled", "ahead") == "leans ahead"
+        render("evidence.html.j2")
+    assert say("report.txt.j2", "more_seeds", 1) == "1 more seed"
 
 
 def test_a_new_contender_takes_a_free_look(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,10 +17,12 @@ import pytest
 from made_records import made_record
 from toys import Builder, config
 
-from hvadam_bench.running import records
+from hvadam_bench.running import files, records
 from hvadam_bench.running.config import RunConfig
-from hvadam_bench.running.records import Decay, Record, Store
+from hvadam_bench.running.records import FINAL, Decay, Record, Status, Store
 from hvadam_bench.running.runner import run
+
+GONE = 999_999_999  # no process has such a number
 
 
 def full(seed: int = 0, task: str = "digits_mlp") -> Record:
@@ -109,7 +111,9 @@ def test_a_damaged_line_inside_a_sound_archive_is_refused(tmp_path: Path) -> Non
     [path] = store.pack()
     text = gzip.decompress(path.read_bytes()).decode()
     path.write_bytes(gzip.compress(text.replace("0.8125", "0.8126").encode()))
-    with pytest.raises(ValueError, match=r"digits_mlp\.jsonl\.gz is damaged \(its checksum"):
+    with pytest.raises(
+        ValueError, match=r"digits_mlp\.jsonl\.gz is damaged \(line 1: its checksum"
+    ):
         list(Store(tmp_path / "nothing", store.packed))
 
 
@@ -196,9 +200,32 @@ def test_packing_the_same_records_clears_drafts_of_the_killed(tmp_path: Path) ->
     store = Store(tmp_path / "runs", tmp_path / "packed")
     store.put(full(0))
     [path] = store.pack()
-    path.with_name(f".{path.name}.18432").write_bytes(b"half a file")
+    path.with_name(f".{path.name}.{files.HOST}.{GONE}").write_bytes(b"half a file")
     store.pack()
     assert list(path.parent.iterdir()) == [path]
+
+
+ENDS = ("done", "collapsed", "diverged", "pruned", "failed", "out_of_memory", "disk_full")
+
+
+@pytest.mark.parametrize("known", ENDS)
+@pytest.mark.parametrize("late", ENDS)
+def test_a_final_record_is_never_replaced_by_a_lesser_one(
+    known: Status, late: Status, store: Store
+) -> None:
+    first = replace(full(), status=known, reason="first")
+    store.put(first)
+    store.put(replace(first, status=late, reason="late"), {"samples-0000010.png": b"late"})
+    kept = store.get(first.config)
+    assert kept is not None
+    lesser = known in FINAL and (late not in FINAL or (late == "pruned" != known))
+    assert kept.reason == ("first" if lesser else "late")
+    assert store.artifacts_path(first.config).exists() is not lesser
+    # Of other settings it is another run, which replaces what no longer counts.
+    store.put(replace(first, status=late, reason="other", basis={}))
+    kept = store.get(first.config)
+    assert kept is not None
+    assert (kept.reason == "other") == (late in FINAL or known not in FINAL)
 
 
 PACKER = """

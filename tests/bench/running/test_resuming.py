@@ -18,9 +18,10 @@ from toys import Builder, config
 from hvadam_bench import contenders
 from hvadam_bench.running import checkpoints, files, runner, training
 from hvadam_bench.running.config import RunConfig
-from hvadam_bench.running.files import write_atomically
+from hvadam_bench.running.files import HOST, BusyError, locked
 from hvadam_bench.running.records import Record, Store
 from hvadam_bench.running.runner import Watcher, run
+from hvadam_bench.running.training import Training
 
 SEARCHING = [name for name in contenders.names() if contenders.get(name).closure]
 
@@ -75,6 +76,35 @@ def test_a_record_of_other_settings_or_defaults_is_not_taken_for_this_run(
         assert essence(again) == essence(first)
         assert again.basis == first.basis
         assert again.train_seconds > 0
+
+
+def test_a_run_that_another_process_makes_is_refused_by_name(toys: Builder, store: Store) -> None:
+    lock = checkpoints.lock_path(store.checkpoint_path(config()))
+    with locked(lock), pytest.raises(BusyError) as caught:
+        run(config(), store)
+    assert str(caught.value) == (
+        f"toy adam seed 0 is being made by process {os.getpid()} on {HOST}; "
+        "wait for it, or stop it."
+    )
+    assert list(store) == []
+    lock.write_text("process 7 on a machine that lost its power")
+    assert run(config(), store).status == "done"
+    assert not lock.exists()
+
+
+def test_a_run_that_another_process_ends_just_now_is_not_made_again(
+    toys: Builder, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = run(config(), Store(tmp_path / "theirs"))
+    toys.before_step = lambda step: pytest.fail("trained")
+    build = Training.__init__
+
+    def slow(self: Training, asked: RunConfig) -> None:
+        build(self, asked)
+        store.put(theirs)
+
+    monkeypatch.setattr(Training, "__init__", slow)
+    assert run(config(), store) == Record.from_json(theirs.to_json())
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "foreign"])
@@ -331,23 +361,3 @@ def test_the_same_command_after_kill_9_resumes(tmp_path: Path) -> None:
     assert record is not None
     whole = run(asked, Store(tmp_path / "whole"))
     assert essence(record) == essence(Record.from_json(whole.to_json()))
-
-
-def test_drafts_of_the_killed_are_cleared_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, others = tmp_path / "a.json", tmp_path / ".b.json.7"
-    for left in (tmp_path / ".a.json.12345", others):
-        left.write_bytes(b"half")
-    write_atomically(path, b"whole")
-    assert sorted(tmp_path.iterdir()) == [others, path]
-
-    def clear_away(draft: Path, target: Path) -> None:
-        draft.unlink()
-        raise FileNotFoundError
-
-    monkeypatch.setattr(Path, "replace", clear_away)
-    write_atomically(path, b"the same")  # somebody else was quicker
-    assert path.read_bytes() == b"whole"
-    with pytest.raises(FileNotFoundError):
-        write_atomically(tmp_path / "c.json", b"nobody was")

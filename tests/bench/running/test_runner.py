@@ -3,6 +3,7 @@
 import io
 import json
 import random
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from rich.console import Console
 from torch import nn
 from toys import Builder, Toy, config
 
+from hvadam_bench.errors import RefusedError
 from hvadam_bench.running import environment, training
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.progress import Bars
@@ -68,7 +70,8 @@ def test_published_numbers_come_with_the_published_protocol_alone(
     toys: Builder, store: Store
 ) -> None:
     assert run(config(), store).published is None
-    assert run(config(scale="paper"), store).published == 0.5
+    same = run(config(scale="paper"), store)
+    assert (same.published, same.published_from) == (0.5, "They are made.")
     assert run(config(scale="paper", settings={"steps": 4}), store).published is None
 
 
@@ -126,8 +129,8 @@ def test_the_runs_word_goes_before_the_tasks(toys: Builder, store: Store) -> Non
     assert built("sgd", weight_decay=0.2)["weight_decay"] == 0.2
     assert "weight_decay" not in built("fromage")
     assert built("adam", betas=[0.5, 0.9])["betas"] == (0.5, 0.9)
-    assert built("swa")["start"] == 18
-    assert built("swa", start=3)["start"] == 3
+    assert built("swa")["horizon"] == built("ademamix")["horizon"] == 24
+    assert built("swa", horizon=8)["horizon"] == 8
 
 
 def test_averaged_weights_are_shown_with_their_own_statistics(toys: Builder, store: Store) -> None:
@@ -217,6 +220,45 @@ def test_a_task_without_a_step_is_refused(
 
     monkeypatch.setattr(Toy, "__init__", no_steps)
     with pytest.raises(ValueError, match="toy must train for at least 1 step, got 0 of these"):
+        run(config(), store)
+    assert not store.folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("measures", "said"),
+    [
+        (
+            {"gap": 1.0},
+            r"toy: evaluate\('valid'\) must return the task's metric, 'loss', got gap\.",
+        ),
+        (None, "must return the task's metric, 'loss', got None"),
+        ({"loss": "low"}, r"must return numbers, got {'loss': 'low'}"),
+    ],
+)
+def test_a_task_without_its_metric_is_refused_before_the_first_step(
+    measures: Any, said: str, toys: Builder, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toys.before_step = lambda step: pytest.fail("trained")
+    monkeypatch.setattr(Toy, "evaluate", lambda self, split: measures)
+    with pytest.raises(RefusedError, match=said):
+        run(config(), store)
+    assert not [path for path in store.folder.rglob("*") if path.is_file()]
+
+
+def test_a_task_that_exits_is_named(toys: Builder, store: Store) -> None:
+    def leave(step: int) -> None:
+        sys.exit(7)
+
+    toys.before_step = leave
+    record = run(config(), store)
+    assert (record.status, record.reason) == ("failed", "toy or adam called sys.exit(7)")
+
+
+def test_a_task_that_exits_as_it_is_built_is_refused(
+    toys: Builder, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Toy, "__init__", lambda self, *args: sys.exit(7))
+    with pytest.raises(RefusedError, match=r"toy or adam called sys\.exit\(7\)\."):
         run(config(), store)
     assert not store.folder.exists()
 

@@ -345,7 +345,7 @@ def test_temporaries_are_what_is_held_at_once() -> None:
     assert memory.temporary_bytes(lambda: None) == 0
 
 
-def temporaries_of(kernel: str) -> float:
+def temporaries_of(kernel: Any) -> float:
     parameter = torch.nn.Parameter(torch.ones(200_000))
     parameter.grad = torch.ones(200_000)
     optimizer = HVAdam([parameter], kernel=kernel)

@@ -27,7 +27,7 @@ from hvadam_bench.studies.toy_functions.result import (
     FunctionResult,
     Regime,
     compare_ends,
-    judge_wins,
+    judge_duels,
 )
 from hvadam_bench.studies.toy_functions.starts import starts
 
@@ -249,19 +249,31 @@ def test_summaries_count_ties_failures_and_divergence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "rivals", "word"),
+    ("adam", "sgd", "word"),
     [
-        (0.95, 0.05, "holds"),
-        (0.9, 0.1, "mostly"),
-        (0.5, 0.3, "in part"),
-        (0.5, 0.5, "does not hold"),
-        (0.0, 0.0, "does not hold"),
+        (0.9, 0.7, "ahead"),
+        (0.9, 0.5, "equal"),
+        (0.9, 0.46, "undecided"),
+        (0.9, 0.3, "behind"),
+        (0.5, 0.3, "behind"),
+        (0.501, 0.499, "equal"),
     ],
 )
-def test_verdicts_go_by_shares(own: float, rivals: float, word: str) -> None:
-    found = judge_wins({"adam": 0.0, "sgd_ema": rivals, "hvadam": own})
-    assert (found.word, found.own, found.rivals) == (word, own, rivals)
-    assert not rivals or found.rival == "sgd_ema"
+def test_verdicts_are_those_of_the_sign_flips(adam: float, sgd: float, word: str) -> None:
+    found = judge_duels({"adam": adam, "sgd_ema": sgd}, 440)
+    assert found.word == word
+    assert {name: share for name, (share, _) in found.duels.items()} == {
+        "adam": adam,
+        "sgd_ema": sgd,
+    }
+
+
+def test_equal_racers_are_seldom_told_apart() -> None:
+    rng = np.random.default_rng(4)
+    wins = rng.binomial(200, 0.5, (300, 3)) / 200
+    said = [judge_duels(dict(zip("abc", row, strict=True)), 200).duels.values() for row in wins]
+    wrong = sum(any(word in ("ahead", "behind") for _, word in row) for row in said)
+    assert wrong / len(wins) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / len(wins))
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from rich.console import Console
 from hvadam_bench.analysis.grouping import group
 from hvadam_bench.publishing.report.page import render_markdown
 from hvadam_bench.publishing.sweeps import sweep_and_show
-from hvadam_bench.running import files
+from hvadam_bench.running import checkpoints, files
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Record, Store
 from hvadam_bench.sweeping import sweep as sweeping
@@ -173,12 +173,41 @@ def test_checkpoints_beside_records_that_are_over_are_cleared_away(store: Store)
     Sweep([ADAM], store).run(Instant(store, peak(3e-3)))
     over = next(iter(store))
     left = store.checkpoint_path(over.config)
-    draft = left.with_name(f".{left.name}.999999999")
+    draft = left.with_name(f".{left.name}.{files.HOST}.999999999")
+    lock = checkpoints.lock_path(left)
     under_way = store.checkpoint_path(RunConfig("digits_mlp", "adam", seed=77))
-    for path in (left, draft, under_way):
+    for path in (left, draft, lock, under_way):
         path.write_bytes(b"")
     Sweep([ADAM], store).run(Instant(store, peak(3e-3)))
-    assert [path.exists() for path in (left, draft, under_way)] == [False, False, True]
+    assert [path.exists() for path in (left, draft, lock)] == [False] * 3
+    assert under_way.exists()
+
+
+def test_runs_that_another_process_makes_are_waited_for(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeping, "TICK", 0.0)
+    monkeypatch.setattr(sweeping, "ELSEWHERE_SECONDS", 0.0)
+    busy = {3e-4: 2, 1e-3: 1}  # lr -> how often another process is found at it
+    sweep, notes = Sweep([ADAM], store), []
+
+    def end(config: RunConfig) -> Record | Outcome:
+        lr = config.options["lr"]
+        if config.seed == TUNING_SEED and busy.get(lr, 0):
+            busy[lr] -= 1
+            if lr == 1e-3:  # the other one gets to its end
+                store.put(peak(3e-3)(config))
+            return Outcome(config, "busy", "made by another")
+        return peak(3e-3)(config)
+
+    engine = Instant(store, end)
+    sweep.run(engine, lambda progress: notes.append(progress.elsewhere))
+    assert max(notes) == 1
+    assert notes[-1] == 0
+    tried = Counter(config.options["lr"] for config in engine.tuning)
+    assert (tried[3e-4], tried[1e-3], max(tried.values())) == (3, 1, 3)
+    assert sweep.lost == []
+    assert [reading.finished for reading in sweep.results()] == [True]
 
 
 @pytest.mark.slow
@@ -219,3 +248,20 @@ def test_a_report_has_no_verdict_where_hvadams_runs_were_lost(store: Store) -> N
     shown(Sweep([study], store), Instant(store, losing({("hvadam", 3e-3, 2): 3})))
     text = " ".join(render_markdown(store).split())
     assert "Runs of HVAdam are not finished, so there is no verdict; sweep again." in text
+
+
+def test_damaged_records_are_named_moved_aside_and_made_again(store: Store) -> None:
+    Sweep([PAIR], store).run(Instant(store, peak(3e-3)))
+    paths = sorted(store.folder.rglob("*.json"))
+    whole = {path: path.read_bytes() for path in paths}
+    for path in (broken := paths[::4]):
+        path.write_bytes(path.read_bytes()[:-30])
+    sweep, engine = Sweep([PAIR], store), Instant(store, peak(3e-3))
+    finished, said = shown(sweep, engine)
+    assert finished
+    assert {job.config.key for job in engine.jobs} == {path.stem for path in broken}
+    for path in broken:
+        assert f"sweep: {path} is damaged (" in said
+        assert path.with_name(f"{path.name}.unreadable").exists()
+    assert {path: path.read_bytes() for path in paths} == whole
+    assert "is damaged" not in shown(Sweep([PAIR], store), engine)[1]

@@ -17,8 +17,10 @@ from made_records import made_record
 
 from hvadam_bench import contenders, tasks
 from hvadam_bench.analysis.grouping import ContenderRuns, group
+from hvadam_bench.publishing.report.answers import answer_of
+from hvadam_bench.publishing.report.page import sections_of
 from hvadam_bench.running.config import RunConfig
-from hvadam_bench.running.records import Record, Store
+from hvadam_bench.running.records import REFERENCE_NOTE, Record, Store
 from hvadam_bench.sweeping.costs import Costs
 from hvadam_bench.sweeping.engines import Outcome
 from hvadam_bench.sweeping.recipes._spec import Recipe
@@ -85,6 +87,64 @@ def test_a_rate_can_be_anothers(store: Store) -> None:
     # Who is asked for alone brings who tunes for it.
     [narrow] = narrowed([study], contenders=["nadam"])
     assert [arm.entry.contender for arm in narrow.arms()] == ["adam", "nadam"]
+
+
+PLAIN = Study("digits_mlp", [Entry("adam"), Entry("hvadam")])
+
+
+@pytest.mark.parametrize(
+    ("contenders", "reference", "compared", "running"),
+    [
+        (None, None, "adam", ["adam", "hvadam"]),
+        (["nadam", "adam"], None, "adam", ["adam", "nadam"]),
+        (["adamw", "nadam"], None, "adamw", ["adamw", "nadam"]),
+        (["adamw", "nadam"], "nadam", "nadam", ["adamw", "nadam"]),
+        (["adamw", "nadam"], "sgd", "sgd", ["adamw", "nadam", "sgd"]),
+        (None, "sgd", "sgd", ["adam", "hvadam", "sgd"]),
+    ],
+)
+def test_the_reference_is_the_one_named_or_the_studys_own_or_the_first(
+    contenders: list[str] | None, reference: str | None, compared: str, running: list[str]
+) -> None:
+    [study] = narrowed([PLAIN], contenders=contenders, reference=reference)
+    assert study.reference == compared
+    assert [arm.entry.contender for arm in study.arms()] == running
+
+
+def test_a_sweep_without_adam_has_verdicts_and_its_report_knows_the_reference(store: Store) -> None:
+    [study] = narrowed([PLAIN], contenders=["nadam", "adamw"], seeds=10, rates=[1e-3])
+
+    def end(config: RunConfig) -> Record:
+        return made_record(0.9 if config.contender == "nadam" else 0.8, config=config)
+
+    sweep, _ = run(study, store, end)
+    [reading] = sweep.results()
+    assert reading.results is not None
+    assert answer_of(reading.results).told == (
+        "Use NAdam at lr 0.001: nobody is ahead of it (n = 10). Behind: AdamW (−10.00 points)."
+    )
+    [section] = sections_of(store, store)
+    assert section.answer.told == answer_of(reading.results).told
+    run(replace(study, reference="adamw"), store, end)  # all is recorded
+    [section] = sections_of(store, store)
+    assert section.answer.badge == "use NAdam"
+
+
+def test_rates_and_changes_are_for_everyone() -> None:
+    entries = [
+        Entry("adam", {"lr": 0.1}),
+        Entry("nadam", rate_of="adam"),
+        Entry("sgd", rates=[1.0]),
+    ]
+    study = Study("digits_mlp", entries, settings={"width": 8}, tuning_settings={"epochs": 1})
+    changes = {"options": {"weight_decay": 0.1}, "settings": {"epochs": 2}}
+    [changed] = narrowed([study], rates=[1e-3, 3e-3], **changes)
+    for arm in changed.arms():
+        assert [trial.options["lr"] for trial in arm.trials] == [1e-3, 3e-3]
+        assert {trial.options["weight_decay"] for trial in arm.trials} == {0.1}
+        for config in (*arm.tuning(arm.trials), *arm.judging({})):
+            assert config.settings == {"width": 8, "epochs": 2}
+    assert narrowed([study]) == [study]
 
 
 @given(st.sampled_from([1e-3, 3e-3, 2e-4, 30.0, 0.1]), st.integers(-9, 9), st.integers(1, 5))
@@ -255,8 +315,8 @@ def test_a_killed_sweep_goes_on_to_the_same_records(tmp_path: Path) -> None:
     subprocess.run([*command, str(broken.folder)], check=True, stdout=subprocess.DEVNULL)
     assert values(broken) == values(whole)
     assert kept == {path: path.stat().st_mtime_ns for path in kept}  # none was made again
-    leftovers = [path for path in broken.folder.rglob("*") if path.suffix not in ("", ".json")]
-    assert leftovers == []
+    leftovers = {path.name for path in broken.folder.rglob("*") if path.suffix not in ("", ".json")}
+    assert leftovers == {REFERENCE_NOTE}
 
 
 def workers_of(pid: int, store: Store) -> bool:

@@ -92,9 +92,11 @@ def test_paper_schedules() -> None:
     small = {"weights": None, "size": 32, "dim": 16, "depth": 1, "heads": 2}
     paper = {**tasks.get("cifar10_vit_b16").scales["paper"], **tiny, **small}
     vit = tasks.get("cifar10_vit_b16").build(paper, 0, "standard")
-    assert vit.lr_factor(per_epoch - 1) == pytest.approx(1)
-    assert vit.lr_factor(100 * per_epoch) == pytest.approx(0.01 + 0.99 / 2)
-    assert vit.lr_factor(200 * per_epoch) == pytest.approx(0.01)
+    for lr in (1e-3, 1e-4, 1e-5):
+        rates = [vit.rate(step, lr) for step in (0, per_epoch - 1)]
+        assert rates == pytest.approx([lr / 3, lr])  # from 0, not from the floor
+        middle, end = (vit.rate(epoch * per_epoch, lr) for epoch in (100, 200))
+        assert (middle, end) == pytest.approx(((lr + 1e-5) / 2, 1e-5))
 
 
 def test_paper_settings() -> None:

@@ -10,6 +10,9 @@ effect that matters:
   contenders of the task, is at most 0.05.
 - *undecided*: neither, or fewer than ten pairs.
 
+Fewer than ten pairs only *lean*: to equal as above, or to a side where chance alone does as much at
+most one time in four, without a correction. A judgement tells how many more seeds would decide.
+
 Runs without an end (infinite losses) have no ratio. A difference counts as a factor of 100 or as
 100 points at most, either way, and two runs that both have no end count as no difference.
 """
@@ -17,7 +20,7 @@ Runs without an end (infinite losses) have no ratio. A difference counts as a fa
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist, fmean, stdev
@@ -29,14 +32,19 @@ from hvadam_bench.analysis import sign_flips
 from hvadam_bench.analysis.statistics import Interval, Metric
 
 Suite = Literal["smooth", "minibatch"]
+Decided = Literal["ahead", "behind", "equal"]
 Verdict = Literal["ahead", "behind", "equal", "undecided"]
 
 # The level of the test, and with it of the intervals: 95% to tell, 90% to call equal.
 ALPHA = 0.05
 # Fewer pairs than this decide nothing: five that agree are chance once in sixteen times.
 FEWEST_PAIRS = 10
+# The p, before any correction, up to which fewer pairs lean: three that agree.
+LEANING = 0.25
 # The furthest that one seed's difference counts: a factor of 100, or 100 points.
 FURTHEST = 100.0
+# Why there is no verdict.
+FEW, CHANCE = f"n < {FEWEST_PAIRS}", "the difference may be chance"
 # What "detected" means for a task's power, and by how many made-up studies it is found.
 POWER, STUDIES = 0.8, 4000
 
@@ -49,20 +57,24 @@ class Scale:
         kind: "factor" of measures of which less is better, whose differences are logarithms of
             ratios; or "points" of measures of which more is better.
         smallest: The smallest effect that matters: a factor above 1, or points.
+        point: How much of the measure a point is: 0.01 of one that ends at 1.
+        goal: What is better, in points: "min" for measures below 0, which have no ratios.
     """
 
     kind: Literal["factor", "points"]
     smallest: float
+    point: float = 1.0
+    goal: Literal["min", "max"] = "max"
 
     @property
     def margin(self) -> float:
         """Return the smallest effect that matters, as a difference."""
-        return math.log(self.smallest) if self.kind == "factor" else self.smallest
+        return math.log(self.smallest) if self.kind == "factor" else self.smallest * self.point
 
     @property
     def furthest(self) -> float:
         """Return the largest difference that one seed counts."""
-        return math.log(FURTHEST) if self.kind == "factor" else FURTHEST
+        return math.log(FURTHEST) if self.kind == "factor" else FURTHEST * self.point
 
     def difference(self, ours: float, theirs: float) -> float:
         """Return how much better ours is, without bounds: infinite beside a run without an end.
@@ -78,7 +90,7 @@ class Scale:
         if ours == theirs:
             return 0.0
         if self.kind == "points":
-            return ours - theirs
+            return ours - theirs if self.goal == "max" else theirs - ours
         if min(ours, theirs) < 0:
             raise ValueError(f"Scale: ratios need values >= 0, got {min(ours, theirs):g}.")
         return _log(theirs) - _log(ours)
@@ -114,6 +126,33 @@ def scale_of(metric: Metric, suite: Suite) -> Scale:
             f"got {metric.name!r}; judge by a loss."
         )
     return found
+
+
+def scale_for(metric: Metric, values: Iterable[float], smallest: float | None = None) -> Scale:
+    """Return how differences in any measure are told, given where runs ended.
+
+    Factors where less is better, of values that have ratios; else points, hundredths of 1 or of
+    100, or of the furthest value beyond that. What is not finite says nothing.
+
+    Args:
+        metric: The measure.
+        values: Where all runs of the task ended.
+        smallest: The smallest effect that matters, where the task says so; else that of mini-batch
+            tasks, a factor of 1.005 or 0.3 points.
+
+    Example:
+        >>> scale_for(Metric("loss", "min"), [0.1, 0.2], smallest=1.25)
+        Scale(kind='factor', smallest=1.25, point=1.0, goal='max')
+        >>> scale_for(Metric("accuracy", "max"), [0.91, 0.92]).margin
+        0.003
+    """
+    ends = [value for value in values if math.isfinite(value)]
+    if metric.goal == "min" and min(ends, default=0.0) >= 0:
+        return Scale("factor", smallest or SMALLEST["minibatch", "min"].smallest)
+    own = smallest if metric.goal == "max" else None  # a factor says nothing of points
+    largest = max(map(abs, ends), default=1.0)
+    point = 0.01 if largest <= 1 else max(1.0, largest / 100)
+    return Scale("points", own or SMALLEST["minibatch", "max"].smallest, point, metric.goal)
 
 
 @dataclass(frozen=True)
@@ -153,12 +192,34 @@ class Judgement(NamedTuple):
         p: After Holm's correction.
         verdict: How ours stands.
         reason: Why it is undecided; else empty.
+        comparisons: How many were judged together.
+        leaning: What fewer pairs than a verdict needs lean to, if to anything.
     """
 
     effect: Effect
     p: float
     verdict: Verdict
     reason: str = ""
+    comparisons: int = 1
+    leaning: Decided | None = None
+
+    @property
+    def word(self) -> str:
+        """Return the verdict, or what the pairs lean to."""
+        return f"leans {self.leaning}" if self.leaning else self.verdict
+
+    @property
+    def side(self) -> Decided | None:
+        """Return what the verdict is or leans to; None of one that does neither."""
+        return self.leaning if self.verdict == "undecided" else self.verdict
+
+    @property
+    def more_seeds(self) -> int | None:
+        """Return how many more seeds would decide; None if no more are needed, or none would."""
+        if self.reason not in (FEW, CHANCE):
+            return None
+        needed = seeds_needed(self.effect, self.comparisons)
+        return None if needed is None else max(1, needed - self.effect.n)
 
 
 def compare(
@@ -203,7 +264,7 @@ def judge(effects: Mapping[str, Effect]) -> dict[str, Judgement]:
     """Return the verdict on each of the contenders of a task, corrected for all of them."""
     adjusted = holm([effect.p for effect in effects.values()])
     return {
-        name: Judgement(effect, p, *_verdict(effect, p))
+        name: _judge(effect, p, len(effects))
         for (name, effect), p in zip(effects.items(), adjusted, strict=True)
     }
 
@@ -277,15 +338,54 @@ def _detectable(n: int, alpha: float) -> float:
     return float(np.quantile(-np.concatenate(ends), POWER))
 
 
-def _verdict(effect: Effect, p: float) -> tuple[Verdict, str]:
-    margin = effect.scale.margin
+def seeds_needed(effect: Effect, comparisons: int = 1) -> int | None:
+    """Return with how many seeds an effect as large and as spread would be decided 4 times in 5.
+
+    It is decided as soon as it is found, after Holm, or shown to be too small to matter. By the
+    power of a t-test, which that of sign flips is close to (Guenther, 1981).
+
+    Returns:
+        None where fewer than two pairs tell no spread, or no number of seeds would do.
+
+    Example:
+        >>> seeds_needed(compare([1.0, 1.3, 0.9], [2.0, 2.1, 1.9], Scale("factor", 1.25)))
+        10
+    """
+    if effect.n < 2:
+        return None
+    size, margin = abs(effect.estimate), effect.scale.margin
+    normal = NormalDist()
+    found = normal.inv_cdf(1 - ALPHA / comparisons / 2), normal.inv_cdf(POWER)
+    equal = normal.inv_cdf(1 - ALPHA), normal.inv_cdf((1 + POWER) / 2)
+    ways = [_seeds(size, effect, *found), _seeds(margin - size, effect, *equal)]
+    # However clear, so few sign patterns may not reach the level.
+    least = max(FEWEST_PAIRS, 1 + math.ceil(math.log2(comparisons / ALPHA)))
+    return max(least, min(finite)) if (finite := [way for way in ways if way]) else None
+
+
+def _seeds(size: float, effect: Effect, quantile: float, power: float) -> int | None:
+    """Return how many seeds tell a difference from 0; None if the test set's noise hides it."""
+    left = size**2 - ((quantile + power) * effect.noise) ** 2
+    if size <= 0 or left <= 0:
+        return None
+    return math.ceil(((quantile + power) * effect.sd) ** 2 / left + quantile**2 / 2)
+
+
+def _judge(effect: Effect, p: float, comparisons: int) -> Judgement:
     if effect.n < FEWEST_PAIRS:
-        return "undecided", f"n < {FEWEST_PAIRS}"
+        leaning = _decide(effect, effect.p, LEANING)
+        return Judgement(effect, p, "undecided", FEW, comparisons, leaning)
+    found = _decide(effect, p, ALPHA)
+    return Judgement(effect, p, found or "undecided", "" if found else CHANCE, comparisons)
+
+
+def _decide(effect: Effect, p: float, level: float) -> Decided | None:
+    margin = effect.scale.margin
     if -margin < effect.narrow.low and effect.narrow.high < margin:
-        return "equal", ""
-    if p <= ALPHA:
-        return ("ahead" if effect.estimate > 0 else "behind"), ""
-    return "undecided", "the difference may be chance"
+        return "equal"
+    if p <= level:
+        return "ahead" if effect.estimate > 0 else "behind"
+    return None
 
 
 def _log(value: float) -> float:

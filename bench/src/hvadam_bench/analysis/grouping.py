@@ -87,7 +87,10 @@ class ContenderRuns:
 
 @dataclass(frozen=True)
 class TaskResults:
-    """The results of one task at one scale, under one protocol and with the same settings."""
+    """The results of one task at one scale, under one protocol and with the same settings.
+
+    `compared_with` is the name of the reference, where somebody chose one.
+    """
 
     task: str
     scale: str
@@ -96,7 +99,7 @@ class TaskResults:
     title: str
     metric: statistics.Metric
     contenders: dict[str, ContenderRuns] = field(default_factory=dict)
-    _compared: dict[tuple[str, str], statistics.Comparison] = field(default_factory=dict)
+    compared_with: str = ""
 
     @property
     def race(self) -> list[ContenderRuns]:
@@ -104,10 +107,22 @@ class TaskResults:
         return [one for name, one in self.contenders.items() if name not in ABLATION]
 
     @property
+    def levels(self) -> list[ContenderRuns]:
+        """Return the steps of the ablation in their order, with HVAdam as the last."""
+        return [self.contenders[name] for name in (*ABLATION, OURS) if name in self.contenders]
+
+    @property
     def reference(self) -> ContenderRuns | None:
-        """Return Adam's runs, if it has any to compare with."""
-        adam = self.contenders.get(REFERENCE)
-        return adam if adam and adam.judged else None
+        """Return who the others are compared with, if it has runs.
+
+        The one chosen, else Adam, else the first who is not HVAdam, in the order of tables.
+        """
+        names = [one.name for one in self.race]
+        wanted = [name for name in (self.compared_with, REFERENCE) if name in names]
+        if len(names) > 1:
+            wanted += [*(name for name in names if name != OURS), OURS]
+        found = self.contenders.get(wanted[0]) if wanted else None
+        return found if found and found.judged else None
 
     @property
     def measured(self) -> set[str]:
@@ -116,21 +131,6 @@ class TaskResults:
         runs = [run for one in everyone for run in (*one.judged, *one.tuning, *one.rest)]
         ends = [run.curve[-1].valid for run in runs if run.curve]
         return set().union(*ends, *(run.test for run in runs))
-
-    def against(self, one: ContenderRuns, other: ContenderRuns) -> statistics.Comparison:
-        """Compare two contenders seed by seed, at a level that allows for all the rivals."""
-        pair = (one.name, other.name)
-        if pair not in self._compared:  # asked for by tables, sentences and drawings
-            self._compared[pair] = statistics.compare(
-                one.judged, other.judged, self.metric, comparisons=self.comparisons(*pair)
-            )
-        return self._compared[pair]
-
-    def comparisons(self, *pair: str) -> int:
-        """Return how many comparisons stand side by side: of the race, or of the ablation."""
-        levels = [name for name in self.contenders if name in (*ABLATION, OURS)]
-        of_ablation = any(name in ABLATION for name in pair)
-        return max(1, (len(levels) if of_ablation else len(self.race)) - 1)
 
 
 def group(records: Iterable[Record]) -> list[TaskResults]:

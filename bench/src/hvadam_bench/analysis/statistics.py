@@ -1,4 +1,4 @@
-"""From records to what may be said of them: n, medians, intervals, who is ahead and how surely.
+"""From records to numbers: where runs ended, medians and their intervals, curves, targets.
 
 Everything here is a function of records and plain numbers; no framework is loaded. A run that
 diverged, was pruned or failed has no value of its own and counts as worse than any that ended.
@@ -13,16 +13,9 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from hvadam_bench.analysis import sign_flips
 from hvadam_bench.running.records import MEASURED, Record
 
 RESAMPLES = 2000
-# Fewer pairs than this span no interval worth the name: of one, it is a point.
-FEWEST_PAIRS = 3
-# Beyond this chance of agreeing signs, a verdict is a hint: five pairs reach 0.0625, four do not.
-SETTLED = 0.1
-
-Verdict = Literal["better", "worse", "tie"]
 
 
 class Metric(NamedTuple):
@@ -64,32 +57,6 @@ class Interval(NamedTuple):
 
     def __contains__(self, value: object) -> bool:
         return isinstance(value, (int, float)) and self.low <= value <= self.high
-
-
-class Comparison(NamedTuple):
-    """One contender against the reference, seed by seed.
-
-    Attributes:
-        n: Seeds that both have.
-        difference: Median over seeds of (contender - reference).
-        interval: Of that median; its level already holds the correction.
-        p: How often differences at least as lopsided arise when signs are drawn by chance. It
-            cannot be below 2 / 2**n: 0.25 for three seeds, 0.03 for six.
-        verdict: "tie" whenever the interval has 0 in it, or is of fewer than `FEWEST_PAIRS`.
-        comparisons: For how many comparisons the level is corrected; 1 is no correction.
-    """
-
-    n: int
-    difference: float
-    interval: Interval
-    p: float
-    verdict: Verdict
-    comparisons: int
-
-    @property
-    def settled(self) -> bool:
-        """Tell whether the verdict may be told as a result: it is no tie, and hardly chance."""
-        return self.verdict != "tie" and self.p <= SETTLED
 
 
 class Reached(NamedTuple):
@@ -171,8 +138,9 @@ def bootstrap(
 ) -> Interval:
     """Return the percentile interval of a statistic, from as many values drawn again and again.
 
-    The same values give the same interval. With very few values it is too narrow: for the median of
-    three it is from the smallest to the largest, which covers the truth 3 times in 4.
+    The same values give the same interval, in whichever order. With very few values it is too
+    narrow: for the median of three it is from the smallest to the largest, which covers the truth
+    3 times in 4.
 
     Example:
         >>> bootstrap([1.0, 2.0, 3.0])
@@ -180,32 +148,10 @@ def bootstrap(
     """
     if not values:
         return Interval(math.nan, math.nan, level)
-    rng = random.Random(seed)
-    drawn = sorted(statistic(rng.choices(values, k=len(values))) for _ in range(RESAMPLES))
+    rng, ordered = random.Random(seed), sorted(values)
+    drawn = sorted(statistic(rng.choices(ordered, k=len(values))) for _ in range(RESAMPLES))
     tail = (1 - level) / 2
     return Interval(quantile(drawn, tail), quantile(drawn, 1 - tail), level)
-
-
-def compare(
-    contender: Iterable[Record],
-    reference: Iterable[Record],
-    metric: Metric,
-    *,
-    level: float = 0.95,
-    comparisons: int = 1,
-) -> Comparison:
-    """Compare a contender with the reference on the seeds that both have, by their test values.
-
-    Args:
-        contender: Runs of one contender with one set of options.
-        reference: Runs of the reference on the same task.
-        metric: What counts.
-        level: Of the interval, before the correction.
-        comparisons: How many are made side by side. Each is held to the level that keeps the chance
-            of any false verdict where it was for one (Bonferroni); 1 for no correction.
-    """
-    pairs = paired(contender, reference, metric)
-    return compare_pairs(pairs, metric, level=level, comparisons=comparisons)
 
 
 def paired(
@@ -215,27 +161,6 @@ def paired(
     ours = {record.config.seed: final(record, metric) for record in contender}
     theirs = {record.config.seed: final(record, metric) for record in reference}
     return [(ours[seed], theirs[seed]) for seed in sorted(ours.keys() & theirs.keys())]
-
-
-def compare_pairs(
-    pairs: Sequence[tuple[float, float]],
-    metric: Metric,
-    *,
-    level: float = 0.95,
-    comparisons: int = 1,
-) -> Comparison:
-    """Compare values that are paired already, the contender's first."""
-    differences = [0.0 if a == b else a - b for a, b in pairs]  # inf - inf is no difference
-    interval = bootstrap(differences, level=1 - (1 - level) / comparisons)
-    middle = median(differences) if differences else math.nan
-    if len(differences) < FEWEST_PAIRS or 0 in interval:
-        verdict: Verdict = "tie"
-    else:
-        verdict = "better" if metric.improves(middle, 0) else "worse"
-    # Beyond all bounds is far, but sums must stay numbers.
-    far = 2 * sum(abs(one) for one in differences if math.isfinite(one)) + 1
-    p = sign_flips.p_value([min(max(one, -far), far) for one in differences])
-    return Comparison(len(pairs), middle, interval, p, verdict, comparisons)
 
 
 def target(reference: Iterable[Record], metric: Metric) -> float:

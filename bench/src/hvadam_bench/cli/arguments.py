@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hvadam_bench.registry import PLUGINS
+from hvadam_bench.registry import PLUGINS, own_hint
 
 
 def parse_count(text: str) -> int:
@@ -79,15 +79,34 @@ def parse_number(text: str) -> float:
     return number
 
 
-def parse_names(text: str, known: Collection[str], what: str, option: str) -> list[str]:
+def parse_rates(text: str, option: str = "'--rates'") -> list[float]:
+    """Return the learning rates in a list with commas, each once, rising."""
+    try:
+        rates = sorted({parse_number(part.strip()) for part in text.split(",")})
+    except typer.BadParameter as error:
+        raise typer.BadParameter(str(error), param_hint=option) from error
+    if rates[0] <= 0:
+        raise typer.BadParameter(f"must be numbers above 0, got {rates[0]:g}.", param_hint=option)
+    return rates
+
+
+def parse_names(
+    text: str, known: Collection[str], what: str, option: str, hint: str = ""
+) -> list[str]:
     """Return the names in a list with commas, each once."""
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in known:
-            raise typer.BadParameter(
-                f"there is no {what} {name!r}; choose from {', '.join(known)}.", param_hint=option
-            )
+            said = f"there is no {what} {name!r}; choose from {', '.join(known)}. {hint}"
+            raise typer.BadParameter(said.rstrip(), param_hint=option)
     return list(dict.fromkeys(names))
+
+
+def parse_contenders(text: str, option: str = "'--contenders'") -> list[str]:
+    """Return the contenders in a list with commas, each once; plugins are among them."""
+    from hvadam_bench.contenders import names
+
+    return parse_names(text, names(), "contender", option, own_hint("contender"))
 
 
 def make_directory(out: Path, option: str = "'--out'") -> None:
@@ -171,6 +190,14 @@ Workers = Annotated[
     typer.Option(parser=parse_count, metavar="N", help="Runs at a time; one a core if not given."),
 ]
 Some = Annotated[str | None, typer.Option(metavar="NAMES", help="Only these; commas between them.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="An option of the contender, or with task.NAME a setting of the task.",
+    ),
+]
 Records = Annotated[Path, typer.Option(metavar="DIR", help="Where records and checkpoints go.")]
 Work = Annotated[
     Path,

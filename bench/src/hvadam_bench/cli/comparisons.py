@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from hvadam_bench.cli.arguments import (
+    Changes,
     Plugins,
     Records,
     Results,
@@ -18,8 +19,11 @@ from hvadam_bench.cli.arguments import (
     Workers,
     complete_recipes,
     make_directory,
+    parse_changes,
+    parse_contenders,
     parse_count,
     parse_names,
+    parse_rates,
     refuse_directory,
 )
 from hvadam_bench.cli.errors import FAILED, fail, keeping
@@ -51,7 +55,22 @@ def sweep_recipe(
         str | None, typer.Option(metavar="HOST:PORT", help="Of a Ray cluster that is there.")
     ] = None,
     contenders: Some = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Whom to compare with; the recipe's own if it runs, else the first named.",
+        ),
+    ] = None,
     tasks: Some = None,
+    changes: Changes = None,
+    rates: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBERS",
+            help="Learning rates for everyone instead of a search; commas between them.",
+        ),
+    ] = None,
     seeds: Annotated[
         int | None, typer.Option(parser=parse_count, metavar="N", help="Runs of each winner.")
     ] = None,
@@ -64,8 +83,8 @@ def sweep_recipe(
     plugins: Plugins = None,
 ) -> None:
     """Tune every contender alike, run the winners with fresh seeds; skips what is recorded."""
-    from hvadam_bench.contenders import names
     from hvadam_bench.publishing.sweeps import sweep_and_show
+    from hvadam_bench.running.options import check
     from hvadam_bench.running.records import Store
     from hvadam_bench.sweeping import recipes
     from hvadam_bench.sweeping.engines import make_engine
@@ -78,14 +97,27 @@ def sweep_recipe(
         raise typer.Exit(fail(str(error))) from error
     if not chosen.studies:
         raise typer.Exit(fail(f"{recipe} is no sweep; type: {'; '.join(chosen.commands)}"))
+    options, settings = parse_changes(changes or [])
+    if "lr" in options:
+        raise typer.BadParameter("name learning rates with --rates.", param_hint="'--set'")
     studies = narrowed(
         chosen.studies,
         tasks=tasks and parse_names(tasks, chosen.tasks, "task", "'--tasks'"),
-        contenders=contenders and parse_names(contenders, names(), "contender", "'--contenders'"),
+        contenders=contenders and parse_contenders(contenders),
+        reference=reference and parse_contenders(reference, "'--reference'")[0],
+        options=options,
+        settings=settings,
+        rates=parse_rates(rates) if rates else (),
         seeds=seeds,
         scale=scale,
         pruner=pruner and parse_names(pruner, get_args(PrunerName), "pruner", "'--pruner'")[0],
     )
+    if changes:
+        try:
+            for arm in (arm for study in studies for arm in study.arms()):
+                check(arm.judging(arm.trials[0].options if arm.trials else {})[0])
+        except (ValueError, TypeError) as error:
+            raise typer.Exit(fail(str(error))) from error
     parse_names(engine, ("local", "ray"), "engine", "'--engine'")
     if address is not None and engine != "ray":
         raise typer.BadParameter("is for --engine ray.", param_hint="'--address'")
@@ -249,11 +281,15 @@ def report(
     """Show what the records say, on one HTML page that needs no network."""
     from hvadam_bench.publishing.report import write
     from hvadam_bench.running.records import Store
+    from hvadam_bench.running.sources import current
 
     refuse_directory(out, "report.html")
     records = Store(store, packed=store)
     try:
-        if next(iter(records), None) is None:
+        shown, left_out = current(records.contents())
+        for line in left_out:
+            fail(line)
+        if not shown:
             raise typer.BadParameter(
                 f"there are no records in {store}. Make some with `hvadam sweep demo`, or name "
                 "the folder that has them; those of `hvadam demo` are in demo/runs.",

@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 
 from hvadam_bench.cli.arguments import (
+    Changes,
     Plugins,
     Records,
     Threads,
@@ -75,14 +76,7 @@ def run_one(
         float | None,
         typer.Option(parser=parse_number, metavar="X", help="The contender's own if not given."),
     ] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="An option of the contender, or with task.NAME a setting of the task.",
-        ),
-    ] = None,
+    changes: Changes = None,
     scale: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "laptop",
     seed: Annotated[
         int, typer.Option(parser=parse_seed, metavar="N", help="Of weights, batches and dropout.")

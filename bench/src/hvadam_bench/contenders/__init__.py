@@ -20,14 +20,14 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hvadam_bench.contenders._spec import OptimizerSpec
-from hvadam_bench.registry import Registry, instead
+from hvadam_bench.registry import Registry, Source, instead
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
     from torch.optim import Optimizer
 
 __all__ = ["ABLATION", "ADAM_FAMILY", "OURS", "REFERENCE", "TRIAL", "OptimizerSpec", "create"]
-__all__ += ["decay_groups", "get", "label", "names", "rank"]
+__all__ += ["decay_groups", "get", "label", "names", "rank", "source"]
 
 OURS, REFERENCE = "hvadam", "adam"
 # HVAdam as it grows from Adam: the paper's ablation, whose last step is HVAdam itself.
@@ -66,6 +66,11 @@ def get(name: str) -> OptimizerSpec:
         'arXiv:1412.6980'
     """
     return _REGISTRY.get(name)
+
+
+def source(name: str) -> Source | None:
+    """Return the file of a user's contender and a hash of its code; None of ours, or of none."""
+    return _REGISTRY.source(name)
 
 
 def label(entrant: str) -> str:

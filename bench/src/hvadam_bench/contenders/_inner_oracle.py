@@ -14,7 +14,7 @@ class InnerOracle:
     """Heavy-ball SGD or Adam, in the words of Sutskever et al. and of Kingma & Ba."""
 
     def __init__(self, params: Arrays, options: Mapping[str, Any]) -> None:
-        self.options = options
+        self.options = dict(options)
         self.t = 0
         self.first = [np.zeros_like(p) for p in params]
         self.second = [np.zeros_like(p) for p in params]

@@ -20,9 +20,6 @@ BAD_SWITCH = (
     BadCase({"history_size": 0}, "LBFGS: history_size must be a whole number >= 1, got 0"),
     BadCase({"max_eval": 0.5}, "LBFGS: max_eval must be a whole number >= 1, got 0.5"),
 )
-# Torch leaves a pair out of its history if their product is no more than 1e-10, and is shown all
-# losses larger by this factor.
-CURVED = 1e-10 / 2**30
 
 
 def direction(
@@ -37,7 +34,7 @@ def direction(
         (b - a, d - c)
         for a, b, c, d in zip(places, places[1:], gradients, gradients[1:], strict=False)
     ]
-    pairs = [(s, y) for s, y in pairs if s @ y > CURVED][-options["history_size"] :]
+    pairs = [(s, y) for s, y in pairs if s @ y > 0][-options["history_size"] :]
     one = np.eye(len(places[0]))
     h = one * (pairs[-1][0] @ pairs[-1][1]) / (pairs[-1][1] @ pairs[-1][1]) if pairs else one
     for s, y in pairs:

@@ -45,7 +45,10 @@ class OptimizerSpec:
         build: (model or None, param groups, options) -> a real `torch.optim.Optimizer`. Only
             contenders that need a module's structure or buffers look at the model.
         defaults: The options that `create` starts from; the keys are all that it accepts.
-        search: The learning rates, and whatever else the paper tunes, that a fair sweep tries.
+        search: Options to tune, each with the values to try; a sweep tries every combination of
+            them, and everyone in it gets as many trials. Without "lr" among them it tries learning
+            rates around the default in steps of about 3, beyond the edges too, as for everyone.
+        first_rate: Where those begin, if not at the default.
         oracle: The paper's update in NumPy float64, line by line, sharing no code with `build`; the
             tests hold every contender of this package to one.
         cases: Options to hold against the oracle; the defaults always are.
@@ -74,7 +77,8 @@ class OptimizerSpec:
     source: str
     build: Callable[[nn.Module | None, list[dict[str, Any]], dict[str, Any]], Optimizer]
     defaults: Mapping[str, Any]
-    search: Mapping[str, Sequence[float]]
+    search: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    first_rate: float | None = None
     oracle: Oracle | None = None
     cases: Sequence[Case] = ()
     bad: Sequence[BadCase] = field(default_factory=tuple)
@@ -86,3 +90,13 @@ class OptimizerSpec:
     closure: bool = False
     direction: Direction | None = None
     tolerance: float = 1e-12
+
+    def __post_init__(self) -> None:
+        """Refuse a search that could not be made."""
+        for option, values in self.search.items():
+            if option not in self.defaults:
+                raise ValueError(f"{self.name}: search names {option!r}, which defaults does not.")
+            if isinstance(values, str) or not list(values):
+                raise ValueError(
+                    f"{self.name}: search must list values of {option}, got {values!r}."
+                )

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
 
 
@@ -62,7 +61,6 @@ SPEC = OptimizerSpec(
         "weight_decay_mode": "coupled",
         "rectify": False,
     },
-    search={"lr": log_grid(1e-5, 1e-2)},
     oracle=oracle,
     cases=[
         Case({"betas": (0.5, 0.9), "eps": 1e-3, "weight_decay": 0.1}),

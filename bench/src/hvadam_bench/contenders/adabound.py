@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
 
 
@@ -54,7 +53,6 @@ SPEC = OptimizerSpec(
         "eps": 1e-8,
         "weight_decay": 0.0,
     },
-    search={"lr": log_grid(1e-4, 1e-1), "final_lr": (0.01, 0.1, 1.0)},
     oracle=oracle,
     cases=[
         Case({"gamma": 0.5, "final_lr": 0.01}),  # both bounds bite

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
 
 
@@ -49,7 +48,6 @@ SPEC = OptimizerSpec(
     source="ours, after the authors' code, which writes into p.grad and needs an older torch",
     build=build,
     defaults={"lr": 1.0, "betas": (0.1, 0.99), "eps": 1e-3, "weight_decay": 0.0},
-    search={"lr": log_grid(1e-2, 10.0)},
     oracle=oracle,
     cases=[Case({"betas": (0.5, 0.9), "eps": 0.1}), Case({"lr": 0.1, "weight_decay": 0.1})],
     bad=[

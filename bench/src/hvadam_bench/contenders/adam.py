@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
 
 
@@ -44,7 +43,6 @@ SPEC = OptimizerSpec(
     source="torch.optim.Adam, which is the published algorithm",
     build=build,
     defaults={"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0},
-    search={"lr": log_grid(3e-5, 3e-2)},
     oracle=oracle,
     cases=[Case({"betas": (0.5, 0.9), "eps": 1e-3}), Case({"lr": 0.01, "weight_decay": 0.1})],
     bad=[

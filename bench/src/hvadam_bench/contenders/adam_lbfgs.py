@@ -10,7 +10,6 @@ from typing import Any
 
 from hvadam_bench.contenders._inner_oracle import InnerOracle
 from hvadam_bench.contenders._lbfgs import BAD_SWITCH, SWITCH, WITH_PAPER, direction
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import Arrays, BadCase, OptimizerSpec
 
 
@@ -40,7 +39,6 @@ SPEC = OptimizerSpec(
     source="torch.optim.Adam, then torch.optim.LBFGS",
     build=build,
     defaults={"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, **SWITCH},
-    search={"lr": log_grid(3e-5, 3e-2)},
     oracle=oracle,
     bad=[BadCase({"lr": -1.0}, "Invalid learning rate"), *BAD_SWITCH],
     elementwise=False,

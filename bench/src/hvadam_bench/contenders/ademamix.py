@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
 
 
@@ -54,7 +53,6 @@ SPEC = OptimizerSpec(
         **{"lr": 1e-3, "betas": (0.9, 0.999, 0.9999), "eps": 1e-8, "weight_decay": 0.0},
         **{"alpha": 5.0, "horizon": 0},
     },
-    search={"lr": log_grid(3e-5, 3e-2)},
     oracle=oracle,
     decay="decoupled",
     cases=[

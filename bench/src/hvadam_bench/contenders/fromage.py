@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
 
 
@@ -39,7 +38,6 @@ SPEC = OptimizerSpec(
     source="ours, from the paper: the authors' code and its copies are not free to use",
     build=build,
     defaults={"lr": 1e-2},
-    search={"lr": log_grid(3e-4, 0.3)},
     oracle=oracle,
     cases=[Case({"lr": 0.5})],
     bad=[BadCase({"lr": -1.0}, "Fromage: lr must be >= 0 and finite, got -1")],

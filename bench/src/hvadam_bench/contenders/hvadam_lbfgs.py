@@ -43,7 +43,6 @@ SPEC = OptimizerSpec(
         **{name: value for name, value in HVADAM.defaults.items() if name not in WITHOUT},
         **SWITCH,
     },
-    search={"lr": HVADAM.search["lr"]},
     oracle=oracle,
     bad=[BadCase({"lr": -1.0}, "HVAdam: lr must be >= 0 and finite, got -1"), *BAD_SWITCH],
     elementwise=False,

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
 
 # As documented in the implementation: where alignment tells of noise, and where of a trend.
@@ -117,7 +116,6 @@ SPEC = OptimizerSpec(
         **{"momentum": "average", "projection": "segment", "metric": "plain"},
         **{"preconditioner": "hidden", "restart_threshold": 0.1},
     },
-    search={"lr": log_grid(3e-5, 3e-2)},
     oracle=oracle,
     decay="decoupled",
     elementwise=False,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from hvadam_bench.contenders._lbfgs import HISTORY, PAPER, direction
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import BadCase, OptimizerSpec
 
 
@@ -23,7 +22,6 @@ SPEC = OptimizerSpec(
     source="torch.optim.LBFGS with strong Wolfe line search, held to a limit of evaluations",
     build=build,
     defaults={"lr": 1.0, **HISTORY},
-    search={"lr": log_grid(3e-2, 30.0)},
     bad=[
         BadCase({"lr": 0.0}, "LBFGS: lr must be > 0 and finite, got 0"),
         BadCase({"history_size": 0}, "LBFGS: history_size must be a whole number >= 1, got 0"),

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
 
 
@@ -41,7 +40,6 @@ SPEC = OptimizerSpec(
     source="ours; torch has none",
     build=build,
     defaults={"lr": 1e-4, "betas": (0.9, 0.99), "weight_decay": 0.0},
-    search={"lr": log_grid(3e-6, 3e-3)},
     oracle=oracle,
     decay="decoupled",
     cases=[Case({"betas": (0.5, 0.9)}), Case({"lr": 0.01, "weight_decay": 1.0})],

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from hvadam_bench.contenders._inner_oracle import InnerOracle
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
 
 
@@ -61,7 +60,6 @@ SPEC = OptimizerSpec(
         "eps": 1e-8,
         "weight_decay": 0.0,
     },
-    search={"lr": log_grid(1e-3, 1.0)},
     oracle=oracle,
     cases=[
         Case({"k": 3, "alpha": 0.8, "weight_decay": 0.1}),

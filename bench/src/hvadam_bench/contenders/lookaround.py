@@ -14,7 +14,6 @@ import numpy as np
 
 from hvadam_bench.contenders._inner_oracle import InnerOracle
 from hvadam_bench.contenders._options import whole
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
 
 
@@ -78,7 +77,6 @@ SPEC = OptimizerSpec(
         "eps": 1e-8,
         "weight_decay": 0.0,
     },
-    search={"lr": log_grid(1e-3, 1.0)},
     oracle=oracle,
     cases=[Case({"weight_decay": 0.1}), Case({"inner": "adam", "lr": 1e-2, "betas": (0.5, 0.9)})],
     bad=[

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
 
 
@@ -48,7 +47,6 @@ SPEC = OptimizerSpec(
     source="ours, after the authors' TensorFlow code; the ports to PyTorch de-bias v differently",
     build=build,
     defaults={"lr": 0.1, "beta": 0.9, "weight_decay": 0.0},
-    search={"lr": log_grid(1e-3, 1.0)},
     oracle=oracle,
     cases=[Case({"beta": 0.0}), Case({"beta": 0.99, "weight_decay": 0.1})],
     bad=[

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
 
 
@@ -62,7 +61,6 @@ SPEC = OptimizerSpec(
         **{"lr": 1e-3, "momentum": 0.95, "weight_decay": 0.1},
         **{"betas": (0.9, 0.95), "eps": 1e-8},
     },
-    search={"lr": log_grid(3e-5, 3e-2)},
     oracle=oracle,
     decay="decoupled",
     cases=[

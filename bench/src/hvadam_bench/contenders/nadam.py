@@ -56,7 +56,6 @@ SPEC = OptimizerSpec(
         **{"lr": 2e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0},
         "momentum_decay": 4e-3,
     },
-    search={"lr": (6e-5, 2e-4, 6e-4, 2e-3, 6e-3, 2e-2, 6e-2)},  # around torch's default
     oracle=oracle,
     decay="decoupled",
     cases=[

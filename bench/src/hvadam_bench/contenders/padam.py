@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
 
 
@@ -51,7 +50,6 @@ SPEC = OptimizerSpec(
         "partial": 0.125,
         "weight_decay": 0.0,
     },
-    search={"lr": log_grid(1e-3, 1.0), "partial": (0.0625, 0.125, 0.25)},
     oracle=oracle,
     cases=[
         Case({"partial": 0.5, "lr": 1e-3}),  # AMSGrad

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
 
 
@@ -55,7 +54,6 @@ SPEC = OptimizerSpec(
     source="torch.optim.RAdam, which is the authors' code: it adapts one step later than the paper",
     build=build,
     defaults={"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0},
-    search={"lr": log_grid(3e-5, 3e-2)},
     oracle=oracle,
     decay="decoupled",
     cases=[Case({"betas": (0.5, 0.9), "eps": 1e-3}), Case({"lr": 0.01, "weight_decay": 1.0})],

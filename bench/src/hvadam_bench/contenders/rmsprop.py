@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
 
 
@@ -43,7 +42,6 @@ SPEC = OptimizerSpec(
     source="torch.optim.RMSprop; its alpha of 0.99 is the AdaBelief study's, the lecture has 0.9",
     build=build,
     defaults={"lr": 1e-3, "alpha": 0.99, "eps": 1e-8, "momentum": 0.0, "weight_decay": 0.0},
-    search={"lr": log_grid(3e-5, 3e-2)},
     oracle=oracle,
     cases=[Case({"alpha": 0.9, "momentum": 0.9}), Case({"lr": 0.01, "weight_decay": 0.1})],
     bad=[

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
 
 
@@ -64,7 +63,7 @@ SPEC = OptimizerSpec(
         **{"lr": 2.5e-3, "betas": (0.9, 0.999), "eps": 1e-8},
         **{"weight_decay": 0.0, "warmup_steps": 0},
     },
-    search={"lr": log_grid(1e-4, 1e-1)},
+    first_rate=3e-3,
     oracle=oracle,
     decay="decoupled",
     cases=[

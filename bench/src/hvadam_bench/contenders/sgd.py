@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
 
 
@@ -40,7 +39,6 @@ SPEC = OptimizerSpec(
     source="torch.optim.SGD, which is heavy-ball as long as dampening is 0",
     build=build,
     defaults={"lr": 0.1, "momentum": 0.9, "weight_decay": 0.0},
-    search={"lr": log_grid(3e-3, 3.0)},
     oracle=oracle,
     cases=[Case({"momentum": 0.0}), Case({"lr": 0.01, "weight_decay": 0.1})],
     bad=[

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
 
 
@@ -47,7 +46,6 @@ SPEC = OptimizerSpec(
     source="torch.optim.SGD with averages that start at 0; torch's own start is another method",
     build=build,
     defaults={"lr": 1.0, "momentum": 0.9, "weight_decay": 0.0},
-    search={"lr": log_grid(3e-2, 30.0)},
     oracle=oracle,
     cases=[Case({"momentum": 0.0}), Case({"lr": 0.1, "weight_decay": 0.1})],
     bad=[

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from hvadam_bench.contenders._inner_oracle import InnerOracle
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
 
 
@@ -23,7 +22,9 @@ def oracle(params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any]) 
     """Return the parameters after each step of the inner optimizer."""
     inner = InnerOracle(params, options)
     trace = [params]
-    for step in grads:
+    for done, step in enumerate(grads):
+        if options["swa_lr"] is not None and done >= _first(options):
+            inner.options["lr"] = _annealed(options, done - _first(options))
         trace.append(inner.step(trace[-1], step))
     return trace[1:]
 
@@ -33,9 +34,19 @@ def evaluated(params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any
     trace = oracle(params, grads, options)
     shown = []
     for t in range(1, len(trace) + 1):
-        chosen = trace[options["start"] - 1 : t : options["every"]] or [trace[t - 1]]
+        chosen = trace[_first(options) - 1 : t : options["every"]] or [trace[t - 1]]
         shown.append([np.mean(tensors, axis=0) for tensors in zip(*chosen, strict=True)])
     return shown
+
+
+def _first(options: Mapping[str, Any]) -> int:
+    return max(1, round(options["start"] * options["horizon"]))
+
+
+def _annealed(options: Mapping[str, Any], since: int) -> float:
+    steps = options["anneal"] * options["horizon"]
+    turned = np.cos(np.pi * min(1.0, since / steps)) if steps else -1.0
+    return options["lr"] * (1 + turned) / 2 + options["swa_lr"] * (1 - turned) / 2
 
 
 SPEC = OptimizerSpec(
@@ -46,19 +57,22 @@ SPEC = OptimizerSpec(
     build=build,
     defaults={
         "lr": 0.1,
-        "start": 1,  # averages everything: give three quarters of the steps, as the paper does
+        "horizon": 0,  # averages everything: give the steps of the run
+        "start": 0.75,  # of them, as in the paper
         "every": 1,
+        "swa_lr": None,
+        "anneal": 0.0,
         "inner": "sgd",
         "momentum": 0.9,
         "betas": (0.9, 0.999),
         "eps": 1e-8,
         "weight_decay": 0.0,
     },
-    search={"lr": log_grid(1e-3, 1.0)},
     oracle=oracle,
     cases=[
-        Case({"start": 5, "every": 3, "weight_decay": 0.1}),
-        Case({"inner": "adam", "lr": 1e-2, "betas": (0.5, 0.9), "start": 3}),
+        Case({"horizon": 10, "start": 0.5, "every": 3, "weight_decay": 0.1}),
+        Case({"horizon": 10, "start": 0.2, "swa_lr": 0.02, "anneal": 0.4}),
+        Case({"inner": "adam", "lr": 1e-2, "betas": (0.5, 0.9), "horizon": 4, "swa_lr": 1e-3}),
     ],
     bad=[
         BadCase({"lr": -1.0}, "SWA: lr must be >= 0 and finite, got -1"),
@@ -67,7 +81,10 @@ SPEC = OptimizerSpec(
         BadCase({"betas": (0.9, 1.0)}, r"SWA: betas\[1\] must be in \[0, 1\), got 1"),
         BadCase({"eps": 0.0}, "SWA: eps must be > 0 and finite, got 0"),
         BadCase({"weight_decay": -1.0}, "SWA: weight_decay must be >= 0"),
-        BadCase({"start": 0}, "SWA: start must be a whole number >= 1, got 0"),
+        BadCase({"horizon": 1.5}, "SWA: horizon must be a whole number >= 0, got 1.5"),
+        BadCase({"start": 5.0}, r"SWA: start must be in \[0, 1\), got 5"),
+        BadCase({"swa_lr": -1.0}, "SWA: swa_lr must be >= 0 and finite, got -1"),
+        BadCase({"anneal": 1.0}, r"SWA: anneal must be in \[0, 1\), got 1"),
         BadCase({"every": 0.5}, "SWA: every must be a whole number >= 1, got 0.5"),
     ],
     evaluation=lambda optimizer: optimizer.evaluation(),

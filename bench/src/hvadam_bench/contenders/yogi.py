@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._search import log_grid
 from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
 
 
@@ -52,7 +51,6 @@ SPEC = OptimizerSpec(
         "initial_accumulator": 1e-6,
         "weight_decay": 0.0,
     },
-    search={"lr": log_grid(1e-4, 1e-1)},
     oracle=oracle,
     cases=[
         Case({"betas": (0.5, 0.9), "eps": 1e-8}),

@@ -107,6 +107,7 @@ class ImageProblem(Problem):
         schedule: Epochs done -> what to multiply the learning rate by. If None, it rises for the
             share "warmup" of the steps and then falls to 0 along half a cosine.
         warmup: Epochs over which the learning rate rises linearly from 0, batch by batch.
+        floor: The rate that the schedule comes down to, whichever it began at.
         channels: Means and standard deviations to normalise with.
         loaders: How many shuffled passes an inherited "epoch" is made of. With three, the batches
             take turns: flipped, AutoAugment, RandAugment; last batches that are not full are
@@ -125,6 +126,7 @@ class ImageProblem(Problem):
         protocol: str,
         schedule: Callable[[float], float] | None,
         warmup: float = 0.0,
+        floor: float = 0.0,
         channels: tuple[Sequence[float], Sequence[float]] = CIFAR10_CHANNELS,
         loaders: int = 1,
         rotation: float = 0.0,
@@ -150,6 +152,7 @@ class ImageProblem(Problem):
         self.rising = 0 if schedule else round(settings["warmup"] * self.steps)
         self.format = torch.channels_last if channels_last else torch.contiguous_format
         self.warmup = warmup
+        self.floor = floor
         mean, deviation = channels
         self.mean = 255 * torch.tensor(mean).view(1, -1, 1, 1)
         self.deviation = 255 * torch.tensor(deviation).view(1, -1, 1, 1)
@@ -174,9 +177,13 @@ class ImageProblem(Problem):
     def lr_factor(self, step: int) -> float:
         if self.schedule is None:
             return warm_cosine(step, self.steps, self.rising)
-        per_epoch = self.batches * self.loaders
-        rising = self.warmup * per_epoch
-        return (step + 1) / rising if step < rising else self.schedule(step / per_epoch)
+        if self._is_rising(step):
+            return (step + 1) / (self.warmup * self._per_epoch)
+        return self.schedule(step / self._per_epoch)
+
+    def rate(self, step: int, lr: float) -> float:
+        floor = 0.0 if self._is_rising(step) else self.floor
+        return floor + (lr - floor) * self.lr_factor(step)
 
     def evaluate(self, split: Split) -> dict[str, float]:
         return self._measures(*self.parts[split])
@@ -209,6 +216,13 @@ class ImageProblem(Problem):
     def _normalised(self, levels: Tensor) -> Tensor:
         return ((levels - self.mean) / self.deviation).contiguous(memory_format=self.format)
 
+    def _is_rising(self, step: int) -> bool:
+        return step < self.warmup * self._per_epoch
+
+    @property
+    def _per_epoch(self) -> int:
+        return self.batches * self.loaders
+
     @property
     def _device(self) -> torch.device:
         return next(self.model.parameters()).device
@@ -219,9 +233,9 @@ def step_decay(milestones: Sequence[float]) -> Callable[[float], float]:
     return lambda epoch: 0.1 ** sum(epoch >= milestone for milestone in milestones)
 
 
-def cosine_decay(epochs: float, floor: float) -> Callable[[float], float]:
-    """Return a schedule from 1 down to `floor` along half a cosine."""
-    return lambda epoch: floor + (1 - floor) * (1 + math.cos(math.pi * epoch / epochs)) / 2
+def cosine_decay(epochs: float) -> Callable[[float], float]:
+    """Return a schedule from 1 down to 0 along half a cosine."""
+    return lambda epoch: (1 + math.cos(math.pi * epoch / epochs)) / 2
 
 
 def seeded(seed: int, make: Callable[[], nn.Module]) -> nn.Module:

@@ -85,6 +85,13 @@ class Problem:
         """Return what the schedule multiplies the learning rate by at a step."""
         return 1.0
 
+    def rate(self, step: int, lr: float) -> float:
+        """Return the learning rate of a step of a run at this one.
+
+        Schedules are factors; only one that ends at a rate in numbers has to know the run's.
+        """
+        return lr * self.lr_factor(step)
+
     def evaluate(self, split: Split) -> dict[str, float]:
         """Return the measures of a split, the task's metric and "loss" among them, in eval mode.
 
@@ -142,9 +149,12 @@ class Task:
         data: Data sets that it reads, by their names in `hvadam_bench.data`.
         protocols: "standard", and "inherited" where published quirks can be had.
         published: The paper's numbers at "paper" scale, contender or variant -> value.
+        published_from: Where these are from and what of their settings is not known, in sentences.
         stream: Whether no example comes twice, so that a batch may be of any size.
         evaluations: How many points a run's curve has, evenly spaced, the end included; where
             scales differ in it, it is a setting of theirs instead.
+        smallest: The smallest effect that matters in verdicts: a factor where less of the metric is
+            better, else points. 1.005 or 0.3 if not given; 1.25 suits a loss without noise.
     """
 
     name: str
@@ -157,5 +167,7 @@ class Task:
     data: Sequence[str] = ()
     protocols: Sequence[str] = ("standard",)
     published: Mapping[str, float] = field(default_factory=dict)
+    published_from: str = ""
     stream: bool = False
     evaluations: int = 10
+    smallest: float | None = None

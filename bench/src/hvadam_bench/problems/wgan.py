@@ -53,4 +53,7 @@ def task(
         data=("fashion_mnist", "cifar10"),
         protocols=("standard", "inherited"),
         published=published,
+        published_from="They are the table of the paper's appendix G, means over five runs: "
+        "HVAdam's, with the hidden step off, are its own, the others are from the re-run (Buvanesh "
+        "& Panwar, 2021). Figure 6 has box plots and no numbers.",
     )

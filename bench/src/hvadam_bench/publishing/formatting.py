@@ -16,6 +16,8 @@ MINUS, NOTHING = "−", "–"
 NOT_FID = "Fréchet distance (not FID)"
 # What a float knows of a decimal that was computed: 97 - 98.05 is -1.05 to so many digits.
 _KNOWN_DIGITS = 12
+# Factors nearer to 1 than this are told as percents.
+CLOSE = 0.1
 # Smaller numbers are written with an exponent.
 _MOST_DECIMALS = 6
 
@@ -167,6 +169,59 @@ def quartiles(
     return f"{write(middle)} ({write(low)} to {write(high)})"
 
 
+def relative(amount: float, low: float, high: float, margin: float) -> str:
+    """Return a paired difference of logarithms, of which more is better, with its interval.
+
+    As a ratio, ours over theirs, so that below 1 is better; in percent where so little matters that
+    it is better told so. An interval without bounds is left out.
+
+    Example:
+        >>> relative(math.log(2), 0.0, math.log(4), margin=0.223)
+        '×0.50 [0.25, 1.0]'
+        >>> relative(math.log(2), 0.0, math.log(4), margin=0.005)
+        '−50% [−75, 0]'
+        >>> relative(0.01, -math.inf, math.inf, margin=0.005)
+        '−1.00%'
+    """
+    ends = [math.exp(-end) for end in (amount, high, low)]
+    if margin < CLOSE:
+        percents = [100 * (end - 1) for end in ends]
+        digits = 0 if abs(percents[0]) >= 10 else 2
+        middle, lowest, highest = (signed(x, digits) for x in percents)
+        middle += "%"
+    else:
+        middle, lowest, highest = map(times, ends)
+        middle = f"×{middle}"
+    return f"{middle} [{lowest}, {highest}]" if math.isfinite(low + high) else middle
+
+
+def smallest(margin: float) -> str:
+    """Return the smallest difference of logarithms that matters.
+
+    Example:
+        >>> smallest(math.log(1.25)), smallest(math.log(1.005))
+        ('a factor of 1.25', '0.5%')
+    """
+    factor = math.exp(margin)
+    return f"{100 * (factor - 1):.3g}%" if margin < CLOSE else f"a factor of {factor:.3g}"
+
+
+def times(x: float) -> str:
+    """Return a ratio in two digits.
+
+    Example:
+        >>> times(0.5), times(0.034), times(12.3), times(math.inf)
+        ('0.50', '0.034', '12', '∞')
+        >>> times(0.03), times(1.25), times(1e-5), times(100.0)
+        ('0.030', '1.2', '1e-5', '100')
+    """
+    if math.isinf(x):
+        return "∞"
+    if 9.95 <= x < 1e5:
+        return f"{x:,.0f}"
+    return f"{x:#.2g}" if 1e-3 <= x < 1e5 else number(x, 2)
+
+
 def signed(x: float, decimals: int) -> str:
     """Return a difference with its sign and so many decimals; 0 has none.
 
@@ -266,16 +321,6 @@ def duration(value: float) -> str:
         if value >= 2 * size:
             return f"{value / size:.0f} {unit}"
     return f"{value:.0f} s"
-
-
-def chance(p: float) -> str:
-    """Return a probability in words.
-
-    Example:
-        >>> chance(0.25), chance(0.0625), chance(1.0)
-        ('1 time in 4', '1 time in 16', 'every time')
-    """
-    return "every time" if p >= 0.75 else f"1 time in {round(1 / p)}"
 
 
 def listed(parts: Iterable[str]) -> str:

@@ -21,7 +21,6 @@ from hvadam_bench.publishing.palette import label
 
 PACKAGE = "hvadam_bench.publishing"
 FILTERS: dict[str, Callable[..., str]] = {
-    "chance": formatting.chance,
     "counted": formatting.counted,
     "g": "{:g}".format,
     "inline": markdown.to_html,

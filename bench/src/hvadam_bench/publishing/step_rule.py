@@ -71,7 +71,7 @@ def problems_table(stage: Stage) -> Table:
         ["loss of the better", *(_reference(stage, task) for task in tasks)],
     ]
     for standing in stage.standings:
-        cells = [_cell(by_place[standing.entrant, task]) for task in tasks]
+        cells = [_told(by_place[standing.entrant, task]) for task in tasks]
         rows.append([Cell.of(standing.entrant), *cells])
     return Table(["", *(task.replace("_", " ") for task in tasks)], rows)
 
@@ -122,9 +122,8 @@ def _mark(one: Standing, place: int) -> Mark:
     return Mark(drawn.label, SHAPES[place % len(SHAPES)], hue, 5.5)
 
 
-def _cell(one: Ending) -> Cell:
-    edge = "!" if one.at_edge else ""
-    return Cell(f"{_factor(one.ratio)}{edge}", mark=one.verdict == "better")
+def _told(one: Ending) -> str:
+    return f"{_factor(one.ratio)}{'!' if one.at_edge else ''}"
 
 
 def _reference(stage: Stage, task: str) -> str:

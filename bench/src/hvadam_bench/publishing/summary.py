@@ -12,18 +12,19 @@ from hvadam_bench import contenders, data, tasks
 from hvadam_bench.publishing.formatting import number, seconds
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.progress import Bars
-from hvadam_bench.running.records import FINAL, Record, Store
-from hvadam_bench.running.runner import run
+from hvadam_bench.running.records import Record, Store
+from hvadam_bench.running.runner import discarded, recorded, run
 from hvadam_bench.tasks import Task
 from hvadam_bench.terminal import say
 
 
 def run_and_show(config: RunConfig, store: Store, threads: int, console: Console) -> Record:
     """Run under a progress bar, or look up what is recorded; then say how it went."""
-    before = store.get(config)
+    known = recorded(config, store) is not None
+    if why := discarded(config, store):
+        say(f"{why}: run again", console)
     with Bars(console) as bars:
         record = run(config, store, watcher=bars.watch(), threads=threads)
-    known = before is not None and before.status in FINAL
     for line in report(record, store.path(config), known):
         say(line, console)
     return record

@@ -13,10 +13,12 @@ from rich.text import Text
 
 from hvadam.info import usable_cores
 from hvadam_bench.analysis.grouping import ContenderRuns, describe_options
-from hvadam_bench.contenders import label
-from hvadam_bench.publishing.cells import against_cell, units_of, value_cell
+from hvadam_bench.analysis.judging import judge_against
+from hvadam_bench.contenders import ABLATION, label
+from hvadam_bench.publishing.cells import against_cell, reading_of_verdicts, units_of, value_cell
 from hvadam_bench.publishing.formatting import counted, duration
 from hvadam_bench.publishing.pages import say
+from hvadam_bench.publishing.report.answers import answer_of
 from hvadam_bench.publishing.tables import Cell, Table
 from hvadam_bench.running.records import MEASURED, Store
 from hvadam_bench.sweeping import recipes
@@ -67,6 +69,7 @@ def standings(reading: StudyResults) -> Table:
     study, results = reading.study, reading.results
     assert results is not None, "only studies with results have standings"
     units, reference = units_of(results), results.contenders.get(study.reference)
+    judged = judge_against(results, study.reference)
     rows: list[list[Cell | str]] = []
     for arm in study.arms():
         one = results.contenders[arm.entry.entrant]
@@ -74,7 +77,7 @@ def standings(reading: StudyResults) -> Table:
             [
                 Cell.of(one.name),
                 value_cell(one, results, units),
-                *([against_cell(one, reference, results, units)] if reference else ()),
+                *([against_cell(one, reference, results, judged)] if reference else ()),
                 str(len(one.judged)),
                 describe_options(one.options),
                 _trials(one, len(arm.trials)),
@@ -86,8 +89,8 @@ def standings(reading: StudyResults) -> Table:
     heads += [f"against {label(study.reference)}"] if reference else []
     heads += ["n", "lr chosen", "trials", "examples", "ended early"]
     title = f"{results.title}, {study.scale} scale"
-    rivals = results.comparisons(study.reference) if reference else 0
-    return Table(heads, rows, title, say(WORDS, "standings", EXTENSIONS, rivals))
+    told = reading_of_verdicts(results, len(judged)) if judged else ""
+    return Table(heads, rows, title, say(WORDS, "standings", EXTENSIONS, told))
 
 
 def recipes_table(store: Store | None) -> RichTable:
@@ -95,7 +98,7 @@ def recipes_table(store: Store | None) -> RichTable:
 
     A name takes one line, whatever the width: beside it stand lines that may break between words.
     """
-    costs = Costs(store or ())
+    costs = Costs(store.contents().records if store else ())
     table = RichTable(
         box=None,
         show_header=False,
@@ -127,6 +130,8 @@ def _cost(recipe: recipes.Recipe, costs: Costs) -> str:
 
 
 def _run_and_show(sweep: Sweep, engine: Engine, console: Console, about: str, later: float) -> bool:
+    for line in sweep.discarded:
+        say_line(f"{about}: {line}", console)
     before = sweep.progress(1)
     if before.over:
         recorded = f"{before.over:,} of {before.total:,} runs are recorded in {sweep.store.folder}"
@@ -153,6 +158,9 @@ def _run_and_show(sweep: Sweep, engine: Engine, console: Console, about: str, la
     for place, table in enumerate(tables, 1):
         again = any(later.reading == table.reading for later in tables[place:])
         console.print((replace(table, reading="") if again else table).terminal())
+        study, results = readings[place - 1].study, readings[place - 1].results
+        if results and study.reference not in ABLATION and len(results.race) > 1:
+            say_line(answer_of(results).told, console)
     for task, reason in sweep.refused.items():
         say_line(f"{task} cannot run: {reason}", console)
     for line in _lost(sweep):
@@ -185,6 +193,9 @@ def _note(progress: Progress, later: float) -> str:
     told = [f"{label(config.entrant)} on {config.task}" for config in progress.running]
     more = [f"{len(told) - NAMED:,} more"] if len(told) > NAMED else []
     running = ", ".join([*told[:NAMED], *more])
+    if progress.elsewhere:
+        waiting = f"waiting for {counted(progress.elsewhere, 'run')} of other processes"
+        running = f"{running}; {waiting}" if running else waiting
     left = f"about {duration(progress.seconds_left + later)} left"
     return f"{left}; {running}" if running else left
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hvadam_bench.analysis import statistics
+from hvadam_bench.analysis.effects import Judgement
 from hvadam_bench.publishing.markdown import Markdown, escape, to_plain
 from hvadam_bench.publishing.palette import label
 from hvadam_bench.running.records import Record
@@ -24,14 +24,14 @@ class Cell:
         mark: Whether it stands out: bold, or on a ground of its own.
         contender: Whose name it is; a page draws their line beside it.
         records: What it was computed from; a page lists them.
-        comparison: A paired difference; a page draws it.
+        judgement: A paired difference and its verdict; a page draws it.
     """
 
     text: str
     mark: bool = False
     contender: str = ""
     records: Sequence[Record] = ()
-    comparison: statistics.Comparison | None = None
+    judgement: Judgement | None = None
 
     @classmethod
     def of(cls, contender: str) -> Cell:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hvadam_bench.analysis.statistics import Comparison, Interval
-from hvadam_bench.publishing.cells import verdict_word
 from hvadam_bench.publishing.formatting import fixed, ranged, signed
 from hvadam_bench.publishing.pages import say
 from hvadam_bench.publishing.tables import Table
@@ -27,11 +25,9 @@ def variants_table(found: Variants) -> Table:
         for place, measured in by_place.items()
     ]
     heads = ["task", "variant", "test loss, ratio", "test accuracy, points", "n"]
-    reading = say("terminal.txt.j2", "variants", found.lr, found.differences[0].level)
+    reading = say("terminal.txt.j2", "variants", found.lr)
     return Table(heads, rows, reading=reading)
 
 
 def _told(one: Difference, write: Callable[[float], str]) -> str:
-    interval = Interval(one.low, one.high, one.level)
-    found = Comparison(one.n, one.median, interval, one.p, one.verdict, comparisons=1)
-    return f"{ranged(one.median, one.low, one.high, write)} {verdict_word(found)}"
+    return f"{ranged(one.mean, one.low, one.high, write)} {one.verdict}"

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import io
-import os
 import pickle
 import random
 import warnings
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from hvadam_bench.running.files import write_atomically
+from hvadam_bench.running.files import BusyError, clear_drafts, locked, write_atomically
 
 # Before the content come this mark and a checksum, for torch reads flipped bits without a word.
 MARK = b"hvadam run 1\n"
@@ -49,11 +48,18 @@ def load(path: Path) -> dict[str, Any] | None:
 
 
 def remove(path: Path) -> None:
-    """Delete a checkpoint, and the drafts that killed processes left of it."""
+    """Delete a checkpoint, and the drafts and the lock that killed processes left of it."""
     path.unlink(missing_ok=True)
-    for draft in path.parent.glob(f".{path.name}.*"):
-        if not _alive(int(draft.suffix[1:])):
-            draft.unlink(missing_ok=True)
+    clear_drafts(path)
+    lock = lock_path(path)
+    if lock.exists():
+        with suppress(BusyError), locked(lock):
+            pass
+
+
+def lock_path(path: Path) -> Path:
+    """Return the file that whoever makes the run of a checkpoint holds a lock on."""
+    return path.with_name(f"{path.name}.lock")
 
 
 def random_state() -> dict[str, Any]:
@@ -94,16 +100,3 @@ def set_seed(seed: int) -> None:
     torch.manual_seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002
     random.seed(seed)
-
-
-def _alive(process: int) -> bool:
-    """Tell whether there is such a process; where that cannot be asked, there may be."""
-    if os.name != "posix":
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # somebody else's
-        pass
-    return True

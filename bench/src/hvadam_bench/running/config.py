@@ -53,7 +53,7 @@ class RunConfig:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values, in a fixed order of keys."""
-        return json.loads(self._text)
+        return json.loads(_text({one.name: getattr(self, one.name) for one in fields(self)}))
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> RunConfig:
@@ -68,9 +68,13 @@ class RunConfig:
             >>> RunConfig("digits_mlp", "adam", options={"lr": 1e-3}).key
             '...'
         """
-        return hashlib.sha256(self._text.encode()).hexdigest()[:16]
+        return key_of({one.name: getattr(self, one.name) for one in fields(self)})
 
-    @property
-    def _text(self) -> str:
-        plain = {one.name: getattr(self, one.name) for one in fields(self)}
-        return json.dumps(plain, sort_keys=True, separators=(",", ":"))
+
+def key_of(plain: Mapping[str, Any]) -> str:
+    """Return the name that a configuration of these plain values has, known here or not."""
+    return hashlib.sha256(_text(plain).encode()).hexdigest()[:16]
+
+
+def _text(plain: Mapping[str, Any]) -> str:
+    return json.dumps(plain, sort_keys=True, separators=(",", ":"))

@@ -10,9 +10,10 @@ from typing import Any
 import torch
 
 from hvadam_bench import contenders, tasks
-from hvadam_bench.registry import instead
+from hvadam_bench.registry import instead, is_name
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Decay
+from hvadam_bench.running.sources import sources_of
 from hvadam_bench.tasks import Problem, Task
 
 # What an option or a setting may be, in words; a truth is a number too, so it comes first.
@@ -46,14 +47,18 @@ def check(config: RunConfig) -> None:
 def basis_of(config: RunConfig) -> dict[str, Any]:
     """Return all settings and options of a run, defaults included: others are another run.
 
+    Of a user's task or contender, the code too.
+
     Example:
         >>> basis_of(RunConfig("digits_mlp", "sgd", "smoke", options={"lr": 1.0}))["options"]
         {'lr': 1.0, 'momentum': 0.9, 'weight_decay': 0.0}
     """
-    basis = {
+    basis: dict[str, Any] = {
         "settings": settings_of(tasks.get(config.task), config),
         "options": {**contenders.get(config.contender).defaults, **config.options},
     }
+    if sources := sources_of(config):
+        basis["code"] = {what: source.code for what, source in sources.items()}
     return json.loads(json.dumps(basis))
 
 
@@ -65,6 +70,8 @@ def settings_of(task: Task, config: RunConfig) -> dict[str, Any]:
     """
     _require(config.scale, task.scales, f"{task.name} has no scale")
     _require(config.protocol, task.protocols, f"{task.name} has no protocol")
+    if not is_name(config.scale):
+        raise ValueError(f"{task.name}: a scale must have a plain name, got {config.scale!r}.")
     settings = dict(task.scales[config.scale])
     for name in config.settings:
         _require(name, settings, f"{task.name} has no setting")
@@ -80,9 +87,7 @@ def options_of(
     options: dict[str, Any] = {}
     if "weight_decay" in spec.defaults:
         options["weight_decay"] = problem.weight_decay
-    if "start" in spec.defaults:  # of averaging: after three quarters of the steps
-        options["start"] = max(1, round(0.75 * problem.steps))
-    if "horizon" in spec.defaults:  # of AdEMAMix's schedules: the whole run, as in its paper
+    if "horizon" in spec.defaults:  # of AdEMAMix's and SWA's schedules: the whole run
         options["horizon"] = problem.steps
     return {**options, **_as_options(config.options)}
 

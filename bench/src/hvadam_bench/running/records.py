@@ -6,6 +6,7 @@ several machines are merged by copying,
     <store>/<task>-<scale>/<contender>/<key>.json       the record
     <store>/<task>-<scale>/<contender>/<key>/*.png      what it made to look at
     <store>/<task>-<scale>/<contender>/<key>.checkpoint while it is under way
+    <store>/<task>-<scale>/reference.txt                whom the last sweep compared with
 
 and, where there is one, a folder of packed records to go on from:
 
@@ -14,17 +15,20 @@ and, where there is one, a folder of packed records to go on from:
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, get_args
 
+from hvadam._version import __version__
 from hvadam_bench.errors import RefusedError
-from hvadam_bench.running.config import RunConfig
+from hvadam_bench.running.checking import check_record
+from hvadam_bench.running.config import RunConfig, key_of
 from hvadam_bench.running.files import read_packed, write_atomically, write_packed
 
 # done: ran to the end. collapsed: so did this, with samples that are all alike. diverged: the loss
@@ -37,6 +41,8 @@ MEASURED: tuple[Status, ...] = ("done", "collapsed")
 # tuning: made to choose options. judged: made to judge them.
 Role = Literal["tuning", "judged"]
 PACKED = ".jsonl.gz"
+REFERENCE_NOTE = "reference.txt"
+BROKEN = "line"  # in place of the key of what is damaged
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,7 @@ class Record:
     metric: str = "loss"  # the measure that counts, a key of `test` and of each point's `valid`
     goal: Literal["min", "max"] = "min"  # whether less or more of it is better
     published: float | None = None  # the paper's number, where the protocol is the same
+    published_from: str = ""  # where such numbers are from
     # The task's settings and the contender's options in full, as they were when it ran.
     basis: Mapping[str, Any] = field(default_factory=dict)
     study: str = ""  # the recipe or command that it was made for; "" for a single `hvadam run`
@@ -105,28 +112,36 @@ class Record:
     def to_json(self) -> dict[str, Any]:
         """Return plain values; without what is not known, as records of before are written."""
         plain = {**asdict(self), "config": self.config.to_json()}
-        for name, unknown in (("alone", None), ("test_parts", ())):
+        for name, unknown in (("alone", None), ("test_parts", ()), ("published_from", "")):
             if plain[name] == unknown:
                 del plain[name]
         return plain
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> Record:
-        """Return the record of which `to_json` gave the plain values."""
+        """Return the record of which `to_json` gave the plain values.
+
+        What a newer version added is left out, what an older one did not know is as by default.
+
+        Raises:
+            ValueError: a value is not what it must be.
+        """
+        check_record(plain, get_args(Status), MEASURED, get_args(Role))
         own = {
             "config": RunConfig.from_json(plain["config"]),
-            "curve": tuple(Point(**point) for point in plain["curve"]),
-            "artifacts": tuple(plain["artifacts"]),
+            "curve": tuple(Point(**_known(Point, point)) for point in plain["curve"]),
+            "artifacts": tuple(plain.get("artifacts", ())),
             "test_parts": tuple(plain.get("test_parts", ())),
-            "decay": {network: Decay(**decay) for network, decay in plain["decay"].items()},
+            "decay": {
+                network: Decay(**_known(Decay, decay))
+                for network, decay in plain.get("decay", {}).items()
+            },
         }
-        return cls(**{**plain, **own})
+        return cls(**{**_known(cls, plain), **own})
 
     def to_line(self) -> str:
         """Return the record as one line of JSON, with a checksum in it."""
-        plain = self.to_json()
-        plain["checksum"] = _checksum(plain)
-        return json.dumps(plain, separators=(",", ":"))
+        return _to_line(self.to_json())
 
     @classmethod
     def from_line(cls, line: str) -> Record:
@@ -135,13 +150,26 @@ class Record:
         Raises:
             ValueError: the line is none, or not as it was written.
         """
-        try:
-            plain = json.loads(line)
-            if plain.pop("checksum", None) != _checksum(plain):
-                raise ValueError("its checksum is wrong")
-            return cls.from_json(plain)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{type(error).__name__}: {error}") from error
+        return cls.from_json(_parse(line))
+
+
+class UnreadableError(RefusedError):
+    """A file, or a line of one, holds no record that can be used.
+
+    Attributes:
+        fault: Which, and why not, in words without a full stop.
+    """
+
+    def __init__(self, fault: str, way_out: str) -> None:
+        super().__init__(f"{fault}; {way_out}.")
+        self.fault = fault
+
+
+class Contents(NamedTuple):
+    """What can be read of a store, and what cannot."""
+
+    records: list[Record]
+    unreadable: list[UnreadableError]
 
 
 class Store:
@@ -169,12 +197,12 @@ class Store:
     def beside_checkpoints(self) -> Iterator[Record]:
         """Give the records that have a checkpoint beside them, or a draft of one.
 
-        Raises:
-            ValueError: such a record is damaged.
+        What cannot be read is left out.
         """
         left = self.folder.glob("*/*/*.checkpoint*")
         names = {path.with_name(path.name.lstrip(".").partition(".")[0] + ".json") for path in left}
-        yield from (_read(path) for path in sorted(names) if path.exists())
+        found = (_read(path) for path in sorted(names) if path.exists())
+        yield from (record for record in found if isinstance(record, Record))
 
     def artifacts_path(self, config: RunConfig) -> Path:
         """Return the folder of what a run made to look at, if it made any."""
@@ -194,58 +222,118 @@ class Store:
             return str(path.relative_to(self.folder))
         return f"{self.packed.name}/{config.task}{PACKED}, {config.key}"
 
+    def reference(self, task: str, scale: str) -> str:
+        """Return whom the last sweep of a task compared with; "" if none says so."""
+        path = self.folder / f"{task}-{scale}" / REFERENCE_NOTE
+        return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
+
+    def note_reference(self, task: str, scale: str, reference: str) -> None:
+        """Keep whom a sweep of a task compares with, for reports."""
+        path = self.folder / f"{task}-{scale}" / REFERENCE_NOTE
+        write_atomically(path, f"{reference}\n".encode())
+
     def get(self, config: RunConfig) -> Record | None:
         """Return the record of a run, if there is one.
 
         Raises:
-            ValueError: the record is damaged, or of another run.
+            UnreadableError: what should be the record cannot be read.
+            RefusedError: the packed file that may hold it is damaged.
         """
         path = self.path(config)
         if path.exists():
-            record = _read(path)
-            if record.config.key != config.key:
-                raise _damaged(path, f"it is the record of {record.config.key}")
-            return record
-        return self._unpack(config.task).get(config.key)
+            found = _read(path)
+        else:
+            packed = self._unpack(config.task)
+            found = packed.get(config.key)
+            for key, broken in packed.items():
+                if found is None and key.startswith(BROKEN):  # it may be what is damaged
+                    raise RefusedError(str(broken))
+        if isinstance(found, UnreadableError):
+            raise found.with_traceback(None)  # it may be kept, and raised again
+        return found
 
     def put(self, record: Record, artifacts: Mapping[str, bytes] | None = None) -> None:
-        """Keep a record: readers see the old one or the new one, never half of one."""
+        """Keep a record: readers see the old one or the new one, never half of one.
+
+        One that came to an end is kept in place of one that did not, whoever writes last. What
+        lies in its place and cannot be read is moved aside.
+        """
+        path = self.path(record.config)
+        try:
+            known = self.get(record.config)
+        except UnreadableError:
+            known = None
+            if path.exists():
+                path.replace(path.with_name(f"{path.name}.unreadable"))
+        if known is not None and _is_less(record, known):
+            return
         for name, content in (artifacts or {}).items():
             write_atomically(self.artifacts_path(record.config) / name, content)
-        write_atomically(self.path(record.config), record.to_line().encode())
+        write_atomically(path, record.to_line().encode())
 
     def __iter__(self) -> Iterator[Record]:
         """Give all records: those of the folder by their paths, then packed ones by task and key.
 
         Raises:
-            ValueError: a record is damaged.
+            UnreadableError: one of them cannot be read.
         """
-        seen: set[str] = set()
-        for path in sorted(self.folder.glob("*/*/*.json")):
-            record = _read(path)
-            seen.add(record.config.key)
-            yield record
-        files = sorted(self.packed.glob(f"*{PACKED}")) if self.packed else []
-        for path in files:
-            packed = self._unpack(path.name.removesuffix(PACKED))
-            yield from (record for key, record in packed.items() if key not in seen)
+        for found in self._all():
+            if isinstance(found, UnreadableError):
+                raise found.with_traceback(None)  # it may be kept, and raised again
+            yield found
+
+    def contents(self, tasks: Collection[str] | None = None) -> Contents:
+        """Return all records that can be read, in the order of `iter`, and what else there is.
+
+        Args:
+            tasks: Which ones' records; all if None.
+        """
+        found = Contents([], [])
+        for one in self._all(tasks):
+            (found.unreadable if isinstance(one, UnreadableError) else found.records).append(one)  # pyright: ignore
+        return found
 
     def pack(self) -> list[Path]:
         """Pack all records, a file for each task; returns the files.
 
-        A crash at any moment leaves each of them as it was or as it is to be.
+        A crash at any moment leaves each of them as it was or as it is to be. Lines stay as they
+        are, with what a newer version added. Files that cannot be read stay where they are.
+
+        Raises:
+            UnreadableError: a packed file is damaged.
         """
         if self.packed is None:
             raise ValueError(f"{self.folder} has nowhere to pack to.")
         lines: dict[str, dict[str, str]] = {}
-        for record in self:
-            lines.setdefault(record.config.task, {})[record.config.key] = record.to_line()
+        for path in sorted(self.packed.glob(f"*{PACKED}")):
+            own = lines[path.name.removesuffix(PACKED)] = {}
+            for number, line in enumerate(_packed_lines(path), 1):
+                try:
+                    plain = _parse(line)
+                    own[key_of(plain["config"])] = _to_line(plain)
+                except (ValueError, TypeError, KeyError) as error:
+                    raise _damaged(path, f"line {number}: {error}") from error
+        for path in sorted(self.folder.glob("*/*/*.json")):
+            if isinstance(record := _read(path), Record):
+                text = _to_line(_parse(path.read_text(encoding="utf-8")))
+                lines.setdefault(record.config.task, {})[path.stem] = text
         paths = {task: self.packed / f"{task}{PACKED}" for task in sorted(lines)}
         for task, path in paths.items():
             write_packed(path, [line for _, line in sorted(lines[task].items())])
         return list(paths.values())
 
-    def _unpack(self, task: str) -> Mapping[str, Record]:
+    def _all(self, tasks: Collection[str] | None = None) -> Iterator[Record | UnreadableError]:
+        seen: set[str] = set()
+        folders = ["*"] if tasks is None else [f"{glob.escape(task)}-*" for task in tasks]
+        for path in sorted(one for own in folders for one in self.folder.glob(f"{own}/*/*.json")):
+            seen.add(path.stem)
+            yield _read(path)
+        files = sorted(self.packed.glob(f"*{PACKED}")) if self.packed else []
+        for task in (path.name.removesuffix(PACKED) for path in files):
+            packed = self._unpack(task) if tasks is None or task in tasks else {}
+            yield from (found for key, found in packed.items() if key not in seen)
+
+    def _unpack(self, task: str) -> Mapping[str, Record | UnreadableError]:
         path = self.packed / f"{task}{PACKED}" if self.packed else None
         if path is None or not path.exists():
             return {}
@@ -254,31 +342,100 @@ class Store:
 
 
 @lru_cache(maxsize=64)
-def _unpacked(path: Path, version: tuple[int, ...]) -> Mapping[str, Record]:
-    """Return the records of a packed file by their keys; read again once the file has changed."""
+def _unpacked(path: Path, version: tuple[int, ...]) -> Mapping[str, Record | UnreadableError]:
+    """Return the records of a packed file by their keys; read again once the file has changed.
+
+    What is damaged, and so has no key, stands under `BROKEN` and its line.
+    """
+    found: dict[str, Record | UnreadableError] = {}
     try:
-        records = [Record.from_line(line) for line in read_packed(path)]
-    except ValueError as error:
-        raise _damaged(path, str(error)) from error
-    return {record.config.key: record for record in records}
+        lines = _packed_lines(path)
+    except UnreadableError as error:
+        return {BROKEN: error}
+    for number, line in enumerate(lines, 1):
+        try:
+            plain = _parse(line)
+            key = key_of(plain["config"])
+        except (ValueError, TypeError, KeyError) as error:
+            found[f"{BROKEN} {number}"] = _damaged(path, f"line {number}: {error}")
+        else:
+            found[key] = _record(f"{path}, {key},", plain)
+    return found
 
 
-def _read(path: Path) -> Record:
+def _packed_lines(path: Path) -> list[str]:
     try:
-        return Record.from_line(path.read_text(encoding="utf-8"))
+        return read_packed(path)
     except ValueError as error:
         raise _damaged(path, str(error)) from error
+
+
+def _read(path: Path) -> Record | UnreadableError:
+    try:
+        plain = _parse(path.read_text(encoding="utf-8"))
+        key = key_of(plain["config"])
+    except (ValueError, TypeError, KeyError) as error:
+        return _damaged(path, str(error))
     except OSError as error:  # a folder of that name, or somebody else's file
         raise RefusedError(f"{path} is no record ({error.strerror}); move it away.") from error
+    if key != path.stem:
+        return _damaged(path, f"it is the record of {key}")
+    return _record(str(path), plain)
 
 
-def _damaged(path: Path, why: str) -> RefusedError:
+def _record(where: str, plain: Mapping[str, Any]) -> Record | UnreadableError:
+    """Return the record of plain values that are as they were written, or why there is none."""
+    try:
+        return Record.from_json(plain)
+    except ValueError as error:
+        try:
+            theirs = str(plain["environment"]["versions"]["hvadam"])
+        except (KeyError, TypeError):
+            theirs = "of an unknown version"
+        fault = f"{where} was made by hvadam {theirs} and cannot be read by {__version__}: {error}"
+        return UnreadableError(fault, "it is kept as it is")
+
+
+def _damaged(path: Path, why: str) -> UnreadableError:
     way_out = (
         "restore it (git checkout) or delete it and run again"
         if path.name.endswith(PACKED)
         else "delete it and run again"
     )
-    return RefusedError(f"{path} is damaged ({why}); {way_out}.")
+    return UnreadableError(f"{path} is damaged ({why})", way_out)
+
+
+def _parse(line: str) -> dict[str, Any]:
+    """Return the plain values of a line, without their checksum.
+
+    Raises:
+        ValueError: they are not as they were written.
+    """
+    try:
+        plain = json.loads(line)
+        if not isinstance(plain, dict) or plain.pop("checksum", None) != _checksum(plain):
+            raise ValueError("its checksum is wrong")
+        if "\\ud" in line:  # half a character, which no page could show
+            json.dumps(plain, ensure_ascii=False).encode()
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    return plain
+
+
+def _to_line(plain: Mapping[str, Any]) -> str:
+    return json.dumps({**plain, "checksum": _checksum(plain)}, separators=(",", ":"))
+
+
+def _known(kind: type[Any], plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of plain values that a class has fields for."""
+    return {one.name: plain[one.name] for one in fields(kind) if one.name in plain}
+
+
+def _is_less(record: Record, known: Record) -> bool:
+    """Tell whether a record says less of a run than a known one, and must not replace it."""
+    if known.status not in FINAL or record.status not in FINAL:
+        return known.status in FINAL
+    return record.status == "pruned" != known.status and record.basis == known.basis
 
 
 def _checksum(plain: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -28,10 +28,21 @@ import torch
 
 from hvadam.info import versions
 from hvadam_bench import tasks
+from hvadam_bench.errors import RefusedError
 from hvadam_bench.running import checkpoints, environment
 from hvadam_bench.running.config import RunConfig
+from hvadam_bench.running.files import BusyError, locked
 from hvadam_bench.running.options import basis_of
-from hvadam_bench.running.records import FINAL, Point, Record, Role, Status, Store
+from hvadam_bench.running.records import (
+    FINAL,
+    Point,
+    Record,
+    Role,
+    Status,
+    Store,
+    UnreadableError,
+)
+from hvadam_bench.running.sources import changed_files
 from hvadam_bench.running.training import DivergedError, Training
 
 CHECKPOINT_SECONDS = 30.0
@@ -89,42 +100,58 @@ def run(
 
     Raises:
         ValueError, TypeError: the run cannot start as configured; nothing is recorded.
+        BusyError: another process makes the same run; it is a ValueError.
         OSError: the record cannot be written.
         KeyboardInterrupt: interrupted, after a checkpoint.
     """
     path = store.checkpoint_path(config)
-    recorded = store.get(config)
-    if recorded is not None and is_over(recorded):
+    lock = checkpoints.lock_path(path)
+    if (known := recorded(config, store)) is not None:
         checkpoints.remove(path)  # left by a kill after the record was written
-        return recorded
+        return known
     watcher = watcher or Watcher()
     training: Training | None = None
     test: Mapping[str, float] = {}
-    with reproducible(threads), checkpoints.isolated(config.seed), _interrupts() as interrupted:
-        about = environment.describe()
-        # Plain strings, for torch's own is of a class that a checkpoint may not hold.
-        made_with = {name: str(v) for name, v in versions().items()} | {"threads": threads}
-        # What a checkpoint must be of, to be gone on with.
-        identity = {"config": config.to_json(), "basis": basis_of(config), "made_with": made_with}
-        try:
-            training = _set_up(config, path, identity)
-            watcher.started(config, training.problem.steps, training.step, training.curve)
+    with ExitStack() as claim:
+        if held := lock.exists():  # by another process, or by one that was killed
+            claim.enter_context(_claimed(config, lock))
+        with reproducible(threads), checkpoints.isolated(config.seed), _interrupts() as interrupted:
+            about = environment.describe()
+            # Plain strings, for torch's own is of a class that a checkpoint may not hold.
+            made_with = {name: str(v) for name, v in versions().items()} | {"threads": threads}
+            # What a checkpoint must be of, to be gone on with.
+            identity: dict[str, Any] = {"config": config.to_json(), "basis": basis_of(config)}
+            identity["made_with"] = made_with
+            try:
+                training = Training(config)
+                if not held:  # only now: what cannot start leaves nothing
+                    claim.enter_context(_claimed(config, lock))
+                if (known := recorded(config, store)) is not None:  # by another, just now
+                    return known
+                training = _resumed(training, path, identity)
+                watcher.started(config, training.problem.steps, training.step, training.curve)
 
-            def save(training: Training) -> None:
-                checkpoints.save(path, {**identity, "training": training.state_dict()})
+                def save(training: Training) -> None:
+                    checkpoints.save(path, {**identity, "training": training.state_dict()})
 
-            _train(training, watcher, save, checkpoint_seconds, interrupted)
-            test = training.test()
-            status, reason = _end(training, test)
-        except Exception as error:
-            status, reason = _status(error)
-            if training is None and status == "failed":
+                _train(training, watcher, save, checkpoint_seconds, interrupted)
+                test = training.test()
+                status, reason = _end(training, test)
+            except RefusedError:
                 raise
-    record = _record(config, training, status, reason, test, about)
-    record = replace(record, study=study, role=role)
-    _keep(record, training.artifacts if training else {}, store)
-    if status in FINAL:
-        checkpoints.remove(path)
+            except SystemExit as error:  # of a user's code, which would end all without a word
+                status, reason = "failed", f"{config.task} or {config.contender} {_exit(error)}"
+                if training is None:
+                    raise RefusedError(f"{reason}.") from error
+            except Exception as error:
+                status, reason = _status(error)
+                if training is None and status == "failed":
+                    raise
+        record = _record(config, training, status, reason, test, about)
+        record = replace(record, study=study, role=role)
+        _keep(record, training.artifacts if training else {}, store)
+        if status in FINAL:
+            checkpoints.remove(path)
     watcher.ended(record)
     if interrupted.is_set():  # too late to matter to this run, but not to its caller
         raise KeyboardInterrupt
@@ -133,12 +160,54 @@ def run(
 
 def is_over(record: Record) -> bool:
     """Tell whether a run need not run again: it ended, and the same run would be no other today."""
-    return record.status in FINAL and record.basis == basis_of(record.config)
+    try:
+        return record.status in FINAL and record.basis == basis_of(record.config)
+    except ValueError:  # its task has no such setting or scale any more
+        return False
 
 
-def _set_up(config: RunConfig, path: Path, identity: Mapping[str, Any]) -> Training:
-    """Return the training, from its checkpoint if there is one of this very run."""
-    training = Training(config)
+def recorded(config: RunConfig, store: Store) -> Record | None:
+    """Return the record that makes a run unnecessary; None if the run is to be made, or again."""
+    try:
+        record = store.get(config)
+    except UnreadableError:
+        return None
+    return record if record is not None and is_over(record) else None
+
+
+def discarded(config: RunConfig, store: Store) -> str:
+    """Return which record of a run does not count, and why, in words; nothing if none is there."""
+    try:
+        record = store.get(config)
+    except UnreadableError as error:
+        return error.fault
+    if record is None or record.status not in FINAL or is_over(record):
+        return ""
+    return f"{store.where(config)} was {outdated(record)}"
+
+
+def outdated(record: Record) -> str:
+    """Return what a record was made with that is no more, in words."""
+    if files := changed_files(record):
+        return f"made by another version of {' and '.join(files)}"
+    return "made with other settings or options by default"
+
+
+@contextmanager
+def _claimed(config: RunConfig, lock: Path) -> Iterator[None]:
+    """Enter a context in which nobody else makes a run."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(lock))
+        except BusyError as error:
+            who = f"{config.task} {config.entrant} seed {config.seed}"
+            raise BusyError(f"{who} is being made by {error}; wait for it, or stop it.") from error
+        yield
+
+
+def _resumed(training: Training, path: Path, identity: Mapping[str, Any]) -> Training:
+    """Return a training from its checkpoint, if there is one of this very run."""
+    config = training.config
     content = checkpoints.load(path)
     if content is None:
         return training
@@ -260,6 +329,7 @@ def _record(
         metric=task.metric,
         goal=task.goal,
         published=task.published.get(config.entrant) if same else None,
+        published_from=task.published_from if same else "",
         basis=basis_of(config),
         test_parts=training.test_parts if training else (),
         decay=training.decay if training else {},
@@ -306,6 +376,10 @@ def _keep(record: Record, artifacts: Mapping[str, bytes], store: Store) -> None:
             f"cannot write {path}: {error.strerror}; the run was "
             f"{record.status}. Make room and run the same again: it goes on from its checkpoint.",
         ) from error
+
+
+def _exit(error: SystemExit) -> str:
+    return f"called sys.exit({'' if error.code is None else repr(error.code)})"
 
 
 def _one_line(error: Exception) -> str:

@@ -14,6 +14,8 @@ import torch
 from torch.nn.utils import clip_grad_norm_
 
 from hvadam_bench import contenders, tasks
+from hvadam_bench.errors import RefusedError
+from hvadam_bench.registry import is_name
 from hvadam_bench.running import checkpoints
 from hvadam_bench.running.batch_norm import reestimated
 from hvadam_bench.running.config import RunConfig
@@ -94,7 +96,6 @@ class Training:
         self._rates = [
             (group, group["lr"]) for o in self.optimizers.values() for group in o.param_groups
         ]
-        self._factor = 1.0
         self._first: dict[str, float] = {}  # each network's first loss
         self._losses = (0.0, 0)  # sum and count since the last point
         self._train_mode()
@@ -112,7 +113,7 @@ class Training:
             DivergedError: a loss is not finite, or beyond `BOUND`.
         """
         started = perf_counter()
-        self._schedule(self._factor_now())
+        self._schedule()
         total, count = self._search() if self.spec.closure else self._descend()
         self._losses = self._losses[0] + total, self._losses[1] + count
         self.train_seconds += perf_counter() - started
@@ -178,7 +179,10 @@ class Training:
             valid = self._measured("valid")
             for name, content in self.problem.artifacts().items():
                 path = PurePath(name)
-                self.artifacts[f"{path.stem}-{self.step:07d}{path.suffix}"] = content
+                full = f"{path.stem}-{self.step:07d}{path.suffix}"
+                if not is_name(full):
+                    raise RefusedError(f"{self.task.name}: {name!r} cannot be an artifact's name.")
+                self.artifacts[full] = content
         total, count = self._losses
         self._losses = (0.0, 0)
         point = Point(
@@ -232,7 +236,6 @@ class Training:
         # Loading replaces the groups.
         groups = [group for o in self.optimizers.values() for group in o.param_groups]
         self._rates = [(g, lr) for g, (_, lr) in zip(groups, self._rates, strict=True)]
-        self._factor = math.nan
         self.problem.load_state_dict(state["problem"])
         self.step = state["step"]
         self._first = dict(state["first"])
@@ -245,18 +248,13 @@ class Training:
         self._alone_before = state["alone"]
         checkpoints.set_random_state(state["random"])
 
-    def _factor_now(self) -> float:
-        """Return the schedule's factor; one for a share of the run is gone through within it."""
+    def _schedule(self) -> None:
+        """Set the learning rates; a schedule for a share of the run is gone through within it."""
         steps = self.problem.steps
-        if self.step >= self._scheduled * steps:
-            return 1.0
-        return self.problem.lr_factor(min(round(self.step / self._scheduled), steps - 1))
-
-    def _schedule(self, factor: float) -> None:
-        if factor != self._factor:
-            self._factor = factor
-            for group, lr in self._rates:
-                group["lr"] = lr * factor
+        over = self.step >= self._scheduled * steps
+        at = steps if over else min(round(self.step / self._scheduled), steps - 1)
+        for group, lr in self._rates:
+            group["lr"] = lr if over else self.problem.rate(at, lr)
 
     def _checked(self, loss: float, network: str) -> float:
         first = self._first.setdefault(network, loss)
@@ -272,10 +270,22 @@ class Training:
             measures = self.problem.glance() if glances else self.problem.evaluate(split)
         except OverflowError as error:  # such as the perplexity of a loss of 1000
             raise DivergedError(f"a {split} measure overflows at step {self.step}.") from error
-        for name, value in measures.items():
+        found = self._as_numbers(measures, split)
+        for name, value in found.items():
             if not math.isfinite(value):
                 raise DivergedError(f"the {split} {name} was {value:g} at step {self.step}.")
-        return {name: float(value) for name, value in measures.items()}
+        return found
+
+    def _as_numbers(self, measures: Any, split: Split) -> dict[str, float]:
+        """Return measures as floats, refused where nobody could judge a run by them."""
+        who, metric = f"{self.task.name}: evaluate({split!r})", self.task.metric
+        if not isinstance(measures, Mapping) or metric not in measures:
+            got = ", ".join(map(str, measures)) if isinstance(measures, Mapping) else measures
+            raise RefusedError(f"{who} must return the task's metric, {metric!r}, got {got}.")
+        try:
+            return {str(name): float(value) for name, value in measures.items()}
+        except (TypeError, ValueError) as error:
+            raise RefusedError(f"{who} must return numbers, got {dict(measures)!r}.") from error
 
     @contextmanager
     def _shown(self) -> Iterator[None]:

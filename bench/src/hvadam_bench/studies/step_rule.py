@@ -45,7 +45,6 @@ class Ending:
         at_edge: Whether that is still the lowest or the highest tried.
         losses: The final loss of each judged seed; infinite if it diverged.
         ratio: Logarithm of their geometric mean over that of the reference, clipped.
-        verdict: Of the pairs with the reference, seed by seed; "tie" if there are few.
     """
 
     task: str
@@ -55,7 +54,6 @@ class Ending:
     at_edge: bool
     losses: tuple[float, ...]
     ratio: float
-    verdict: statistics.Verdict
 
 
 @dataclass(frozen=True)
@@ -184,11 +182,9 @@ def log_ratio(losses: Sequence[float], reference: Sequence[float]) -> float:
 
 def _endings(results: TaskResults, reference: str) -> list[Ending]:
     theirs = _losses(results.contenders[reference])
-    rivals = len(results.contenders) - 1
     found: list[Ending] = []
     for name, one in results.contenders.items():
         ours = _losses(one)
-        pairs = list(zip(map(_log, ours), map(_log, theirs), strict=True))
         found.append(
             Ending(
                 task=results.task,
@@ -198,7 +194,6 @@ def _endings(results: TaskResults, reference: str) -> list[Ending]:
                 at_edge=one.at_edge,
                 losses=tuple(ours),
                 ratio=log_ratio(ours, theirs),
-                verdict=statistics.compare_pairs(pairs, LOSS, comparisons=rivals).verdict,
             )
         )
     return found

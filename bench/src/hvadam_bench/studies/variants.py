@@ -12,14 +12,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from hvadam_bench.analysis import statistics
+from hvadam_bench.analysis import effects, judging, statistics
 from hvadam_bench.analysis.grouping import ContenderRuns, TaskResults
 from hvadam_bench.running.files import write_atomically
-from hvadam_bench.running.records import Record, Store
+from hvadam_bench.running.records import Store
 from hvadam_bench.studies import json_form
 from hvadam_bench.sweeping import recipes
 from hvadam_bench.sweeping.ledger import Ledger
@@ -42,22 +42,20 @@ class Difference:
         variant: Which, such as "int8 state".
         measure: "loss": the ratio of both. "accuracy": the difference in percentage points.
         n: Pairs of runs.
-        median, low, high: The median over seeds and its interval.
-        level: Of the interval, corrected for as many variants as there are.
-        p: How often differences as lopsided arise by chance.
-        verdict: "tie" where the interval has no difference in it.
+        mean, low, high: The mean over seeds, of ratios the geometric one, and its 95% interval.
+        p: Of the sign-flip test, after Holm's correction for the variants of a task.
+        verdict: Of `effects.judge`.
     """
 
     task: str
     variant: str
     measure: Measure
     n: int
-    median: float
+    mean: float
     low: float
     high: float
-    level: float
     p: float
-    verdict: statistics.Verdict
+    verdict: effects.Verdict
 
 
 @dataclass(frozen=True)
@@ -124,34 +122,32 @@ def compare(store: Store) -> Variants:
 
 
 def _differences(results: TaskResults) -> list[Difference]:
-    exact = results.contenders[EXACT]
-    others = [one for name, one in results.contenders.items() if name != EXACT]
+    found = {
+        measure: _judge(results, statistics.Metric(measure, goal)) for measure, goal in MEASURES
+    }
     return [
-        _difference(results.task, one, exact, statistics.Metric(measure, goal), len(others))
-        for one in others
-        for measure, goal in MEASURES
+        _difference(results.task, one, measure, found[measure][name])
+        for name, one in results.contenders.items()
+        if name != EXACT
+        for measure, _ in MEASURES
     ]
 
 
+def _judge(results: TaskResults, metric: statistics.Metric) -> dict[str, effects.Judgement]:
+    return judging.judge_against(replace(results, metric=metric), EXACT)
+
+
 def _difference(
-    task: str, one: ContenderRuns, exact: ContenderRuns, metric: statistics.Metric, variants: int
+    task: str, one: ContenderRuns, measure: Measure, found: effects.Judgement
 ) -> Difference:
-    ours, theirs = (_values(runs.judged, metric) for runs in (one, exact))
-    pairs = [(ours[seed], theirs[seed]) for seed in sorted(ours.keys() & theirs.keys())]
-    found = statistics.compare_pairs(pairs, metric, comparisons=variants)
-    ends = (found.difference, found.interval.low, found.interval.high)
-    median, low, high = map(math.exp, ends) if metric.name == "loss" else ends
+    effect = found.effect
+    ends = (effect.estimate, effect.interval.low, effect.interval.high)
+    if measure == "loss":  # ours over theirs, so that more is worse
+        mean, high, low = (math.exp(-end) for end in ends)
+    else:
+        mean, low, high = ends
     variant = one.judged[0].config.variant
-    return Difference(
-        *(task, variant, "loss" if metric.name == "loss" else "accuracy", found.n),
-        *(median, low, high, found.interval.level, found.p, found.verdict),
-    )
-
-
-def _values(runs: list[Record], metric: statistics.Metric) -> dict[int, float]:
-    """Return the value of each seed; of losses the logarithm, as their ratios are compared."""
-    values = {run.config.seed: statistics.final(run, metric) for run in runs}
-    return {s: math.log(v) for s, v in values.items()} if metric.name == "loss" else values
+    return Difference(task, variant, measure, effect.n, mean, low, high, found.p, found.verdict)
 
 
 def _steps(one: ContenderRuns) -> int:

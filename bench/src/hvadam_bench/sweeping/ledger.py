@@ -8,9 +8,10 @@ from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import FINAL, Record, Store
 
 
-def has_ended(record: Record) -> bool:
-    """Tell whether a run came to an end, whichever."""
-    return record.status in FINAL
+def ended(config: RunConfig, store: Store) -> Record | None:
+    """Return the record of a run that came to an end, whichever."""
+    record = store.get(config)
+    return record if record is not None and record.status in FINAL else None
 
 
 class Ledger:
@@ -18,20 +19,22 @@ class Ledger:
 
     Args:
         store: Where the records are.
-        is_over: Which records count. A reader takes all that ended; who runs them also asks
-            whether the same run would be another today.
+        find: How the record that counts is found. A reader takes any that ended; who makes them
+            also asks whether the same run would be another today.
     """
 
-    def __init__(self, store: Store, is_over: Callable[[Record], bool] = has_ended) -> None:
+    def __init__(
+        self, store: Store, find: Callable[[RunConfig, Store], Record | None] = ended
+    ) -> None:
         self._store = store
-        self._is_over = is_over
+        self._find = find
         self._over: dict[str, Record] = {}
 
     def get(self, config: RunConfig) -> Record | None:
         """Return the record of a run that is over, None if it is not."""
         if config.key not in self._over:
-            record = self._store.get(config)
-            if record is None or not self._is_over(record):
+            record = self._find(config, self._store)
+            if record is None:
                 return None
             self._over[config.key] = record
         return self._over[config.key]

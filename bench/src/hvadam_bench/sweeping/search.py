@@ -1,8 +1,9 @@
 """How options are chosen fairly: as many trials for everyone, judged by seeds nobody tuned on.
 
 A study is one task and those who compete on it. Each entry gets the same number of trials: learning
-rates spread around its own default, in steps of about 3. Where a study searches another option of
-one contender as well, the others get as many trials on a finer grid of learning rates. The best end
+rates spread around its own default, in steps of about 3. Where a study or a contender of a user
+searches another option as well, the others get as many trials on a finer grid of learning rates; a
+contender that names the learning rates to try gets those, and the others no fewer. The best end
 on the validation split wins, by the median over tuning seeds, or the middle of those that tie with
 it. A best rate at the edge of those tried is no best rate yet, so the grid grows by one trial
 there, for whoever it is, up to `EXTENSIONS` times. Then the winner runs with fresh seeds, and only
@@ -18,8 +19,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from hvadam_bench import contenders
+from hvadam_bench import tasks as known_tasks
 from hvadam_bench.analysis import statistics
 from hvadam_bench.analysis.choice import plateau_options
+from hvadam_bench.errors import RefusedError
+from hvadam_bench.registry import instead
 from hvadam_bench.running.config import RunConfig, entrant
 from hvadam_bench.running.records import Record, Role
 from hvadam_bench.sweeping.ledger import Ledger
@@ -57,6 +61,10 @@ class Entry:
     def entrant(self) -> str:
         """Return its name in the study."""
         return entrant(self.contender, self.variant)
+
+    def given(self, options: Mapping[str, Any]) -> Entry:
+        """Return the entry with some options more, or others."""
+        return replace(self, options={**self.options, **options})
 
 
 @dataclass(frozen=True)
@@ -101,14 +109,23 @@ class Study:
 
     def arms(self) -> list[Arm]:
         """Return the entries to run, with their trials; who tunes for them is one of them."""
-        sizes = [math.prod(map(len, entry.axes.values())) for entry in self.entries]
-        own = {one.entrant: Arm(self, one, max(sizes)) for one in self.entries if not one.rate_of}
-        for one in self.entries:
+        entries = list(self.entries)
+        named: list[int] = []  # how many trials each contender's own search names
+        most = 1
+        for place, given in enumerate(self.entries):
+            entry = entries[place] = _with_search(given) if self.trials > 1 else given
+            if entry.rates and not given.rates:
+                named.append(_combinations(entry) * len(entry.rates))
+            else:
+                most = max(most, _combinations(entry))
+        count = max([self.trials * most, *named]) if self.trials > 1 else 1
+        own = {one.entrant: Arm(self, one, most, count) for one in entries if not one.rate_of}
+        for one in entries:
             if one.rate_of:
-                own[one.entrant] = Arm(self, one, max(sizes), own[one.rate_of])
-        chosen = [one for one in self.entries if self.only is None or one.contender in self.only]
+                own[one.entrant] = Arm(self, one, most, count, own[one.rate_of])
+        chosen = [one for one in entries if self.only is None or one.contender in self.only]
         wanted = {name for one in chosen for name in (one.entrant, one.rate_of)}
-        return [own[one.entrant] for one in self.entries if one.entrant in wanted]
+        return [own[one.entrant] for one in entries if one.entrant in wanted]
 
 
 class Trial(NamedTuple):
@@ -145,22 +162,24 @@ class Arm:
     It remembers nothing, so a sweep that was killed goes on by asking again.
     """
 
-    def __init__(self, study: Study, entry: Entry, most: int, tuner: Arm | None = None) -> None:
+    def __init__(
+        self, study: Study, entry: Entry, most: int, count: int, tuner: Arm | None = None
+    ) -> None:
         """Set the trials.
 
         Args:
             study: The study.
             entry: Who competes.
             most: How many combinations the study's largest axes have.
+            count: How many trials everyone has who names none.
             tuner: Whose learning rate it takes; None to tune.
         """
         self.study = study
         self.entry = entry
         self.tuner = tuner
-        combinations = math.prod(map(len, entry.axes.values()))
-        self.fineness = max(1, round(most / combinations))
+        self.fineness = max(1, round(most / _combinations(entry)))
         self._first = first_rate(entry)
-        self.trials = self._trials(most)
+        self.trials = self._trials(count)
 
     def needed(self, known: Ledger) -> list[Planned]:
         """Return what to run next; empty when all is over. What follows from it may be more."""
@@ -232,19 +251,18 @@ class Arm:
         rung = at + (-self.fineness if at == min(rungs) else self.fineness)
         return Trial(rung, {**best, "lr": self._rate(rung)})
 
-    def _trials(self, most: int) -> list[Trial]:
+    def _trials(self, count: int) -> list[Trial]:
         if self.tuner is not None:
             return []
-        return self._named() if self._is_named else self._equal(most)
+        return self._named() if self._is_named else self._equal(count)
 
     @property
     def _is_named(self) -> bool:
         """Tell whether the entry or its study names the trials, so that no grid grows."""
         return bool(self.entry.rates) or self.study.budget == "published"
 
-    def _equal(self, most: int) -> list[Trial]:
+    def _equal(self, count: int) -> list[Trial]:
         """Return as many trials as everyone has, from the first learning rate outwards."""
-        count = self.study.trials * most if self.study.trials > 1 else 1
         rungs = itertools.chain([0], *([-i, i] for i in range(1, count)))
         trials = (
             Trial(rung, {**self.entry.options, "lr": self._rate(rung), **others})
@@ -287,8 +305,20 @@ def first_rate(entry: Entry) -> float:
     if "lr" in entry.options:
         return entry.options["lr"]
     spec = contenders.get(entry.contender)
-    default = math.log(spec.defaults["lr"])
-    return min(spec.search["lr"], key=lambda lr: abs(math.log(lr) - default))
+    return spec.defaults["lr"] if spec.first_rate is None else spec.first_rate
+
+
+def _with_search(entry: Entry) -> Entry:
+    """Return an entry with its contender's own search, where it names nothing to try itself."""
+    axes = dict(contenders.get(entry.contender).search)
+    if not axes or entry.axes or entry.rates or entry.rate_of:
+        return entry
+    axes = {name: values for name, values in axes.items() if name not in entry.options}
+    return replace(entry, rates=axes.pop("lr", ()), axes=axes)
+
+
+def _combinations(entry: Entry) -> int:
+    return math.prod(map(len, entry.axes.values()))
 
 
 def ladder(first: float, rung: int, fineness: int = 1) -> float:
@@ -317,23 +347,73 @@ def narrowed(
     *,
     tasks: Sequence[str] | None = None,
     contenders: Sequence[str] | None = None,
+    reference: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    rates: Sequence[float] = (),
     seeds: int | None = None,
     scale: str | None = None,
     pruner: str | None = None,
 ) -> list[Study]:
     """Return studies with less in them, or with other values; None leaves all as it is.
 
-    Contenders that a study does not know join it, as they are by default.
+    Contenders that a study does not know join it, as they are by default. Where its reference is
+    not among those named, the first of them is.
+
+    Args:
+        studies: To narrow.
+        tasks: Which of them to keep, by task.
+        contenders: Who is to run.
+        reference: Whom the others are compared with; it runs, named among them or not.
+        options: What all contenders have instead of their own.
+        settings: What the tasks have instead of theirs, in tuning too.
+        rates: The learning rates that everyone tries, instead of a search.
+        seeds: Of each winner.
+        scale: Of all tasks.
+        pruner: Of all trials.
+
+    Raises:
+        RefusedError: a task has no such scale.
     """
+    if contenders is not None and reference is not None:
+        contenders = list(dict.fromkeys([*contenders, reference]))
     changes = {"only": contenders, "seeds": seeds, "scale": scale, "pruner": pruner}
     given = {name: value for name, value in changes.items() if value is not None}
     found: list[Study] = []
     for study in studies:
-        if tasks is None or study.task in tasks:
-            known = {entry.contender for entry in study.entries}
-            joining = [Entry(name) for name in contenders or () if name not in known]
-            found.append(replace(study, entries=[*study.entries, *joining], **given))
+        if tasks is not None and study.task not in tasks:
+            continue
+        known = {entry.contender for entry in study.entries}
+        joining = contenders or ([reference] if reference else [])
+        entries = [*study.entries, *(Entry(name) for name in joining if name not in known)]
+        kept = reference is None and (contenders is None or study.reference in contenders)
+        tuning = {k: v for k, v in study.tuning_settings.items() if k not in (settings or {})}
+        found.append(
+            replace(
+                study,
+                entries=[_changed(entry, options or {}, rates) for entry in entries],
+                settings={**study.settings, **(settings or {})},
+                tuning_settings=tuning,
+                reference=study.reference if kept else reference or (contenders or [""])[0],
+                **given,
+            )
+        )
+    for study in found:
+        _require_scale(study)
     return found
+
+
+def _changed(entry: Entry, options: Mapping[str, Any], rates: Sequence[float]) -> Entry:
+    """Return an entry with other options, and with rates of its own where some are named."""
+    own = replace(entry, options={**entry.options, **options})
+    return replace(own, rates=rates, rate_of="") if rates else own
+
+
+def _require_scale(study: Study) -> None:
+    scales = list(known_tasks.get(study.task).scales)
+    if study.scale not in scales:
+        there = instead(study.scale, scales)
+        raise RefusedError(f"{study.task} has no scale {study.scale!r}; {there}")
 
 
 def _product(axes: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:

@@ -53,6 +53,7 @@ def read_study(study: Study, ledger: Ledger) -> StudyResults:
     results = None
     if records:
         results = _as_planned(task_results(records, study.settings), chosen, unfinished)
+        results = replace(results, compared_with=study.reference)
     return StudyResults(study, results, len(records), unfinished)
 
 

@@ -10,6 +10,7 @@ judged, by this sweep; the next one tries again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import monotonic, sleep
@@ -19,8 +20,16 @@ from hvadam_bench import tasks
 from hvadam_bench.analysis.statistics import Metric
 from hvadam_bench.running import checkpoints
 from hvadam_bench.running.config import RunConfig
-from hvadam_bench.running.records import MEASURED, Record, Store
-from hvadam_bench.running.runner import is_over
+from hvadam_bench.running.records import (
+    FINAL,
+    MEASURED,
+    Contents,
+    Record,
+    Store,
+    UnreadableError,
+)
+from hvadam_bench.running.runner import discarded, is_over, outdated, recorded
+from hvadam_bench.running.sources import told
 from hvadam_bench.sweeping.costs import Costs
 from hvadam_bench.sweeping.engines import Engine, Job, Outcome
 from hvadam_bench.sweeping.ledger import Ledger
@@ -34,6 +43,8 @@ PAUSES = (5.0, 60.0)
 MOST = 0.95
 # Between two looks at the clock while nothing happens.
 TICK = 1.0
+# Between two looks whether a run that another process makes is over, or left to us.
+ELSEWHERE_SECONDS = 5.0
 
 
 class Progress(NamedTuple):
@@ -45,6 +56,7 @@ class Progress(NamedTuple):
         seconds_left: By what like runs took.
         running: What is under way.
         part: How much of a run is done of all under way together, by the same measure.
+        elsewhere: How many runs are waited for, as other processes make them.
     """
 
     over: int
@@ -52,6 +64,7 @@ class Progress(NamedTuple):
     seconds_left: float
     running: list[RunConfig]
     part: float
+    elsewhere: int = 0
 
 
 class Loss(NamedTuple):
@@ -86,13 +99,16 @@ class Sweep:
     ) -> None:
         self.name = name
         self.studies = studies
-        self.ledger = Ledger(store, is_over)
-        self.costs = costs or Costs(store)
+        self.ledger = Ledger(store, recorded)
+        contents = store.contents({study.task for study in studies} if costs else None)
+        self.costs = costs or Costs(contents.records)
         self.refused: dict[str, str] = {}  # task -> why its runs cannot start
         self.store = store
         self._arms = [arm for study in studies for arm in study.arms()]
+        self.discarded = self._discarded(contents)  # what of the store does not count, in words
         self._losses: dict[str, Loss] = {}
         self._running: dict[str, tuple[Arm, Planned, float]] = {}
+        self._elsewhere: dict[str, float] = {}  # what others make -> when that was last seen
 
     def run(self, engine: Engine, watch: Callable[[Progress], Any] = lambda _: None) -> None:
         """Run all that is needed. The longest first: that leaves the workers least idle at the end.
@@ -101,9 +117,12 @@ class Sweep:
             engine: Where.
             watch: Told of the progress now and then.
         """
+        with suppress(OSError):  # a full disk shows in the runs
+            for study in self.studies:
+                self.store.note_reference(study.task, study.scale, study.reference)
         self._clear_away()
         ready = self._ready()
-        while ready or self._running:
+        while ready or self._running or self._elsewhere:
             while ready and len(self._running) < engine.slots:
                 arm, planned = ready.pop(0)
                 engine.submit(self._job(arm, planned))
@@ -112,9 +131,11 @@ class Sweep:
             outcomes = engine.wait(TICK)
             for outcome in outcomes:
                 self._settle(outcome)
-            if outcomes:
+            if not self._running and self._elsewhere:
+                sleep(TICK)
+            if outcomes or self._elsewhere:
                 ready = self._ready()
-            if not ready and not self._running:
+            if not ready and not self._running and not self._elsewhere:
                 ready = self._again()
         watch(self.progress(engine.slots))
 
@@ -148,7 +169,8 @@ class Sweep:
             seconds -= spent
             part += MOST * spent / max(cost, 1e-9)
         running = [planned.config for _, planned, _ in self._running.values()]
-        return Progress(over, total, max(0.0, seconds) / slots, running, part)
+        left = max(0.0, seconds) / slots
+        return Progress(over, total, left, running, part, len(self._elsewhere))
 
     def _ready(self) -> list[tuple[Arm, Planned]]:
         """Return what can run now, each run once, the longest first."""
@@ -157,7 +179,10 @@ class Sweep:
             if arm.study.task not in self.refused:
                 for planned in arm.needed(self.ledger):
                     needed.setdefault(planned.config.key, (arm, planned))
-        busy = {*self._running, *self._losses}
+        now = monotonic()
+        self._elsewhere = {key: at for key, at in self._elsewhere.items() if key in needed}
+        made = {key for key, at in self._elsewhere.items() if now - at < ELSEWHERE_SECONDS}
+        busy = {*self._running, *self._losses, *made}
         idle = [pair for key, pair in needed.items() if key not in busy]
         return sorted(idle, key=lambda pair: -self.costs.of(pair[1].config))
 
@@ -179,11 +204,29 @@ class Sweep:
 
     def _clear_away(self) -> None:
         """Delete the checkpoints that a kill left beside records which are over."""
-        ours = {(arm.study.task, arm.entry.contender) for arm in self._arms}
         for record in self.store.beside_checkpoints():
+            if self._is_ours(record.config) and is_over(record):
+                checkpoints.remove(self.store.checkpoint_path(record.config))
+
+    def _discarded(self, contents: Contents) -> list[str]:
+        """Return what of a store cannot be read, and which results would be others today."""
+        old: Counter[tuple[str, str]] = Counter()
+        for record in contents.records:
             config = record.config
-            if (config.task, config.contender) in ours and is_over(record):
-                checkpoints.remove(self.store.checkpoint_path(config))
+            if self._is_ours(config) and record.status in FINAL and not is_over(record):
+                old[config.task, outdated(record)] += 1
+        return [
+            *(f"{one.fault}: it is run again if it is needed" for one in contents.unreadable),
+            *(f"{told(n, task)} {why}: run again as needed" for (task, why), n in old.items()),
+        ]
+
+    def _is_ours(self, config: RunConfig) -> bool:
+        """Tell whether a run is one of a contender on a task of the sweep, at its scale."""
+        return any(
+            (config.task, config.scale) == (arm.study.task, arm.study.scale)
+            and config.contender == arm.entry.contender
+            for arm in self._arms
+        )
 
     def _job(self, arm: Arm, planned: Planned) -> Job:
         task = tasks.get(planned.config.task)
@@ -200,6 +243,10 @@ class Sweep:
         if outcome.kind == "refused":
             self.refused[config.task] = outcome.reason
             return
+        self._elsewhere.pop(config.key, None)
+        if outcome.kind == "busy":
+            self._elsewhere[config.key] = monotonic()
+            return
         record = self.ledger.get(config)
         if record is not None:
             self.costs.learn(record)
@@ -213,10 +260,9 @@ class Sweep:
     def _reason(self, planned: Planned, outcome: Outcome) -> str:
         """Return why a run is lost; what left no record of it gets one, for reports."""
         config = planned.config
-        record = self.store.get(config)
-        if outcome.kind == "over" and record is not None:
-            return f"{record.status.replace('_', ' ')}, {record.reason}"
-        if record is None:
+        if outcome.kind == "over" and not outcome.reason:  # it was edited while it ran
+            return f"{discarded(config, self.store) or 'it left no record'}."
+        if outcome.kind == "crashed" and _is_free(config, self.store):
             task = tasks.get(config.task)
             record = Record(
                 *(config, "failed", outcome.reason, (), {}, 0.0, 0.0, {}),
@@ -229,3 +275,11 @@ class Sweep:
             with suppress(OSError):  # such as a full disk, which may be what it was lost to
                 self.store.put(record)
         return outcome.reason
+
+
+def _is_free(config: RunConfig, store: Store) -> bool:
+    """Tell whether a run has no record yet, readable or not."""
+    try:
+        return store.get(config) is None
+    except UnreadableError:
+        return False

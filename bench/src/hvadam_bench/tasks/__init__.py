@@ -9,9 +9,9 @@ Example:
 from __future__ import annotations
 
 from hvadam_bench.problems.spec import Problem, Split, Task, Update, fit_batch
-from hvadam_bench.registry import Registry
+from hvadam_bench.registry import Registry, Source
 
-__all__ = ["Problem", "Split", "Task", "Update", "fit_batch", "get", "names"]
+__all__ = ["Problem", "Split", "Task", "Update", "fit_batch", "get", "names", "source"]
 
 _REGISTRY = Registry("task", __name__, "TASK", Task)
 
@@ -28,3 +28,8 @@ def get(name: str) -> Task:
         ValueError: there is none of that name, or it cannot be loaded.
     """
     return _REGISTRY.get(name)
+
+
+def source(name: str) -> Source | None:
+    """Return the file of a user's task and a hash of its code; None of ours, or of none."""
+    return _REGISTRY.source(name)

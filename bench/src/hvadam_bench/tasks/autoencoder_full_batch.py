@@ -49,4 +49,5 @@ TASK = Task(
     },
     data=("fashion_mnist",),
     evaluations=30,
+    smallest=1.25,
 )

@@ -2,7 +2,6 @@
 
 from hvadam_bench.problems.cifar import task
 
-# Accuracies after the last epoch, from the curves of the re-run that the paper took them from.
 TASK = task(
     "cifar10",
     "densenet121",

@@ -1,9 +1,12 @@
-"""A transformer that translates IWSLT14 from German to English; at home, captions of Multi30k."""
+"""A transformer that translates IWSLT14 from German to English; at home, captions of Multi30k.
+
+The paper lists it among its experiments and gives no number. With the settings here AdaBelief's
+authors have a BLEU of 35.02 for Adam and of 35.17 for AdaBelief.
+"""
 
 from hvadam_bench.problems.spec import Task
 from hvadam_bench.problems.translation import LAPTOP, PAPER, SMOKE, build
 
-# The paper gives no number of its own; these are AdaBelief's authors'.
 TASK = Task(
     name="iwslt14_transformer",
     title="Transformer on IWSLT14 German-English",
@@ -13,5 +16,4 @@ TASK = Task(
     build=build,
     scales={"smoke": SMOKE, "laptop": LAPTOP, "paper": PAPER},
     data=("iwslt14", "multi30k"),
-    published={"adam": 35.02, "adabelief": 35.17},
 )

@@ -61,4 +61,5 @@ TASK = Task(
         "laptop": _LAPTOP,
     },
     evaluations=30,
+    smallest=1.25,
 )

@@ -44,4 +44,5 @@ TASK = Task(
         "laptop": _LAPTOP,
     },
     evaluations=5,
+    smallest=1.25,
 )

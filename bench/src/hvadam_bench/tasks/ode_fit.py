@@ -54,4 +54,5 @@ TASK = Task(
     build=build,
     scales={"smoke": {**_LAPTOP, "samples": 5, "steps": 60}, "laptop": _LAPTOP},
     evaluations=30,
+    smallest=1.25,
 )

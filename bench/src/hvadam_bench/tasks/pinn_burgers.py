@@ -75,4 +75,5 @@ TASK = Task(
         },
     },
     evaluations=30,
+    smallest=1.25,
 )

@@ -68,4 +68,5 @@ TASK = Task(
         },
     },
     evaluations=30,
+    smallest=1.25,
 )

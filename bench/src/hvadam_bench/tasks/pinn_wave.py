@@ -70,4 +70,5 @@ TASK = Task(
         },
     },
     evaluations=30,
+    smallest=1.25,
 )

@@ -2,8 +2,6 @@
 
 from hvadam_bench.problems.ptb import task
 
-# Test perplexities after the last of 200 epochs, all under the protocol "inherited": AdaBelief's by
-# its authors, others by the re-run that the paper took its baselines from.
 TASK = task(
     3,
     published={

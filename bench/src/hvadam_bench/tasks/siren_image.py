@@ -41,4 +41,5 @@ TASK = Task(
         "paper": {**_LAPTOP, "size": 256, "width": 256, "steps": 15_000, "arrived": 40.0},
     },
     evaluations=30,
+    smallest=1.25,
 )

@@ -55,4 +55,6 @@ TASK = Task(
         **{"hvadam": 12.72, "adabelief": 12.98, "radam": 13.10, "rmsprop": 12.86, "adam": 13.01},
         **{"fromage": 46.31, "yogi": 14.16, "sgd": 48.94, "adabound": 16.84},
     },
+    published_from="They are the paper's Table 3, means over five runs: HVAdam's are its own, the "
+    "others are from the re-run (Buvanesh & Panwar, 2021).",
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -74,13 +72,3 @@ def test_schedules_reach_their_step(hidden_scale: float) -> None:
         hidden = 0.1 * hidden_scale * h * runs.gain[:, None] * runs.v
         np.testing.assert_allclose(runs.theta, before - 0.1 * a * runs.m / runs.root - hidden)
     assert (runs.gain > 0).all()
-
-
-def test_the_named_and_the_given_gain_agree() -> None:
-    hyper = Hyperparams(lr=0.1, hidden_gain="linear")
-    own = replace(hyper, hidden_gain=lambda delta: delta / 0.9 * 10)
-    one, other = (Runs(np.zeros((1, 3))) for _ in range(2))
-    for g in gradients(20, (1, 3)):
-        step(one, g, hyper)
-        step(other, g, own)
-    np.testing.assert_allclose(one.theta, other.theta, rtol=1e-12)

@@ -56,9 +56,13 @@ class Wrapper(Baseline):
         """Take one step of the inner optimizers, which keep their state in `states`."""
         for group in self.param_groups:
             worker = self._inner[group["inner"]]
-            worker.param_groups = [group]
+            worker.param_groups = [{**group, "lr": self.rate(group)}]
             worker.state = defaultdict(dict, states)
             worker.step()
+
+    def rate(self, group: dict[str, Any]) -> float:
+        """Return the learning rate of the inner optimizer's next step."""
+        return group["lr"]
 
     def with_gradient(self) -> list[tuple[Tensor, dict[str, Any]]]:
         """Return the parameters that have a gradient, each with its group."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -14,16 +15,17 @@ from hvadam_bench.contenders._options import between, positive, whole
 # Iterations of one call of `step`, which begins by evaluating where it stands: so that this costs
 # about one evaluation in a hundred.
 ITERATIONS = 100
-# Torch forgets a change of the gradient whose product with the step is below 1e-10, which small
-# losses never reach again. It is shown them so many times larger, a power of two: nothing rounds.
-SCALE = 2.0**30
 
 
 class LBFGS(torch.optim.LBFGS):
     """Torch's L-BFGS with a strong Wolfe line search, which never exceeds `max_eval`.
 
     Torch's own limit may be passed by one evaluation. Nothing but the limit ends a step early: the
-    tolerances are 0, for torch's are absolute and would end a fit of small losses too soon.
+    tolerances are 0, because torch's are absolute and would end a fit of small losses too soon.
+
+    The size of the loss does not matter: twice the loss gives the same steps, bit for bit. Torch
+    alone drops a change of the gradient whose product with the step is below 1e-10, and overflows
+    on large gradients; it is shown the loss times a power of two, which rounds nothing.
 
     Args:
         params: Parameters, or one group of them.
@@ -77,13 +79,40 @@ class LBFGS(torch.optim.LBFGS):
                 return closure()
         # Torch checks its limit before the last evaluation of a line search, not after it.
         group["max_eval"] = limit - 1
+        state = self.state[self._params[0]]
+        first: list[Any] = []
+
+        def scaled() -> float:
+            loss = closure()
+            if not first:
+                first.append(loss)
+            if "scale" not in state:
+                state["scale"] = _scale(super(LBFGS, self)._gather_flat_grad())
+            return state["scale"] * loss.item()
+
         try:
-            return super().step(lambda: SCALE * closure()) / SCALE
+            super().step(scaled)
         finally:
             group["max_eval"] = limit
+        return first[0]
 
     def _gather_flat_grad(self) -> Tensor:
-        return SCALE * super()._gather_flat_grad()
+        return self.state[self._params[0]]["scale"] * super()._gather_flat_grad()
+
+
+def _scale(gradient: Tensor) -> float:
+    """Return the power of two to multiply the loss by, from the first gradient.
+
+    The first line search computes with the fourth power of the gradient's norm. The norm becomes
+    the sixth root of the largest number, so that the gradient may still grow as much (2**21 in
+    float32), and y·s > 1e-10 holds for changes of the loss down to 5e-17 of the norm (1e-61 in
+    float64).
+    """
+    norm = float(torch.linalg.vector_norm(gradient, dtype=torch.float64))
+    if norm == 0.0 or not math.isfinite(norm):
+        return 1.0
+    largest = math.frexp(torch.finfo(gradient.dtype).max)[1]
+    return 2.0 ** min(largest // 6 - math.frexp(norm)[1], largest - 1)
 
 
 class ThenLBFGS(Optimizer):

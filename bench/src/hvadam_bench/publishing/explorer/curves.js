@@ -13,7 +13,7 @@ const Curves = (() => {
    * options: { steps, head, low, high, log, marks, rule }; marks are steps, rule is a height.
    */
   function draw(context, width, height, lines, options, theme) {
-    const right = lines.some((line) => line.label) ? Math.min(104, width / 4) : 12;
+    const right = lines.some((line) => line.label) ? Math.min(104, width / 3.5) : 12;
     const box = { left: LEFT, top: TOP, right: width - right, bottom: height - BOTTOM };
     const scale = makeScale(box, options);
     context.clearRect(0, 0, width, height);

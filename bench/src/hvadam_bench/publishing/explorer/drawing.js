@@ -74,8 +74,8 @@ const Drawing = (() => {
   function drawLosses(state, races) {
     const { context, width, height } = prepare(element("loss"));
     const lines = races.map((race) => {
-      const { look, label } = Optimizers.table[race.name];
-      return { values: race.loss, colour: theme.colour(race.name), ...dashes(look), label };
+      const { look, label, tag = label } = Optimizers.table[race.name];
+      return { values: race.loss, colour: theme.colour(race.name), ...dashes(look), label: tag };
     });
     const [low, high] = Curves.range(
       lines.map((line) => line.values),
@@ -146,17 +146,20 @@ const Drawing = (() => {
   }
 
   function tabulate(state, races, ours, at, label) {
+    const { figure } = Construction;
     const heads = ["step", ...races.map((race) => `${label(race)}, loss`)];
     if (ours) heads.push("alignment", "gain", "restarts");
     const every = state.steps / 10;
     const rows = Array.from({ length: 11 }, (_, i) => Math.round(i * every)).map((n) => {
       const { cosine, gain, restarts } = ours?.hidden ?? {};
       const more = ours
-        ? [cosine, gain, restarts].map((column) => Construction.figure(column[n]))
+        ? [cosine, gain, restarts].map((column) => figure(column[n]))
         : [];
       return [String(n), ...races.map((race) => at(race, n)), ...more];
     });
-    const rates = races.map((race) => `${label(race)} ${Construction.figure(race.lr)}`).join(", ");
+    const end = (race) => (race.diverged < Infinity ? "diverged" : figure(Racing.end(race.loss)));
+    rows.push(["mean of the last tenth", ...races.map(end), ...(ours ? ["", "", ""] : [])]);
+    const rates = races.map((race) => `${label(race)} ${figure(race.lr)}`).join(", ");
     const table = element("table");
     table.replaceChildren();
     table.createCaption().textContent = races.length

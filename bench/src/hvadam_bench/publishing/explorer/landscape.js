@@ -118,7 +118,8 @@ const Landscape = (() => {
     for (const { race, end } of ends) drawEnd(context, race, end, theme);
     for (const { race, x, y, align } of spread(ends, view)) {
       context.textAlign = align;
-      write(context, Optimizers.table[race.name].label, x, y, theme.colour(race.name), theme);
+      const { label, tag = label } = Optimizers.table[race.name];
+      write(context, tag, x, y, theme.colour(race.name), theme);
     }
     context.textAlign = "left";
   }

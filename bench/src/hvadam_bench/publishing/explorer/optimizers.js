@@ -1,7 +1,8 @@
-// Five optimizers in two dimensions, operation by operation as the bench's oracles have them.
+// Six optimizers in two dimensions, operation by operation as the bench's oracles have them.
 //
-// HVAdam follows core/reference.py with its default options, the others contenders/*.py; a test
-// holds each to these, one step at a time and over whole races. Looks are those of every figure.
+// HVAdam follows core/reference.py with its default options, once more without its hidden step
+// (hidden_scale=0), the others contenders/*.py; a test holds each to these, one step at a time and
+// over whole races. Looks are those of every figure.
 "use strict";
 
 const Optimizers = (() => {
@@ -127,7 +128,7 @@ const Optimizers = (() => {
       ...{ t: 0, m: zeros(), v: zeros(), s: zeros(), mHat: zeros() },
       ...{ age: -1, delta: 0, cosine: 0, mix: 1, gain: 0, restarts: 0, event: "" },
     }),
-    step(state, theta, g, lr) {
+    step(state, theta, g, lr, hiddenScale = 1) {
       const { m, v, s, mHat } = state;
       state.t += 1;
       for (let i = 0; i < 2; i++) {
@@ -142,9 +143,17 @@ const Optimizers = (() => {
       for (let i = 0; i < 2; i++) {
         const sHat = s[i] / BIAS2[state.t];
         theta[i] = theta[i] - (lr * mHat[i]) / (Math.sqrt(sHat) + EPS);
-        theta[i] = theta[i] - lr * state.gain * v[i];
+        theta[i] = theta[i] - lr * hiddenScale * state.gain * v[i];
       }
     },
+  };
+
+  const adaptiveOnly = {
+    ...hvadam,
+    label: "HVAdam (no hidden step)",
+    tag: "no hidden step", // where there is little room
+    look: { ...hvadam.look, dash: [7, 3, 2, 3], width: 1.8 },
+    step: (state, theta, g, lr) => hvadam.step(state, theta, g, lr, 0),
   };
 
   /** Move the hidden vector to the foot of the perpendicular from 0 onto the line through v, m̂. */
@@ -183,5 +192,6 @@ const Optimizers = (() => {
     }
   }
 
-  return { table: { sgd, adam, nadam, adabelief, hvadam }, BIAS1, BIAS2, THRESHOLD, MOST_STEPS };
+  const table = { sgd, adam, nadam, adabelief, hvadam, no_hidden_step: adaptiveOnly };
+  return { table, BIAS1, BIAS2, THRESHOLD, MOST_STEPS };
 })();

@@ -8,23 +8,17 @@ const Page = (() => {
   const SLOW = 2; // seconds for a step
   const names = Object.keys(Optimizers.table);
   // What is shown: the state that an address says, and what follows from it.
-  const shown = { state: null, problem: null, races: [], view: null };
+  const shown = { state: null, scene: null, problem: null, races: [], view: null };
   let playing = 0; // the id of the next frame, 0 if paused
   let waiting = 0; // likewise of a redraw
 
   /** Run the races of the state, and draw. */
   function recompute() {
-    const { state } = shown;
-    const start = [state.x, state.y];
-    const noise = Racing.drawNoise(state.noise, state.seed, state.steps);
-    shown.problem = Functions.make(state.f, state.angle, state.k);
-    if (state.best) {
-      for (const name of state.on) {
-        state.rates[name] = Racing.bestRate(shown.problem, name, start, noise);
-      }
-    }
-    const run = (name) => Racing.race(shown.problem, name, state.rates[name], start, noise);
-    shown.races = state.on.map(run);
+    const { state, scene } = shown;
+    Object.assign(shown, Racing.runAll(state));
+    for (const { name, lr } of shown.races) state.rates[name] = lr;
+    // What a scene says stays, dimmed, when it is changed: the page must not move under a finger.
+    if (scene) element("story").textContent = Scenes.tell(scene, shown.races);
     fillRates();
     render();
   }
@@ -61,15 +55,15 @@ const Page = (() => {
   function remember() {
     const address = Scenes.encode(shown.state);
     history.replaceState(null, "", `#${address}`);
-    const scene = /^scene=(\d)/.exec(address)?.[1];
+    shown.scene = Scenes.find(shown.state);
     [...element("scenes").querySelectorAll("button")].forEach((button, i) => {
-      if (scene === String(i + 1)) button.setAttribute("aria-current", "true");
+      if (shown.scene === Scenes.scenes[i]) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
     });
-    // What a scene says stays, dimmed, when it is changed: the page must not move under a finger.
-    if (scene) element("story").textContent = Scenes.scenes[scene - 1].text;
-    element("story").classList.toggle("past", !scene);
-    element("changed").textContent = scene ? "" : "Changed by you; the address leads back to it.";
+    element("story").classList.toggle("past", !shown.scene);
+    element("changed").textContent = shown.scene
+      ? ""
+      : "Changed by you; the address leads back to it.";
   }
 
   // playing
@@ -127,8 +121,7 @@ const Page = (() => {
 
   /** Show what the address says; a note tells what of it could not be taken. */
   function showAddress() {
-    const address = location.hash.slice(1);
-    const { state, notes } = Scenes.decode(address);
+    const { state, notes } = Scenes.decode(Scenes.choose(location.hash, location.search));
     element("note").hidden = notes.length === 0;
     element("note").textContent = `Not all of the address could be taken: ${notes.join("; ")}.`;
     show(state);
@@ -194,13 +187,13 @@ const Page = (() => {
 
   /** Return the line of an optimizer: whether it races, how it is drawn, and its rate. */
   function makeOptimizer(name) {
-    const { label, look, range } = Optimizers.table[name];
+    const { label, tag = label, look, range } = Optimizers.table[name];
     const line = document.createElement("div");
     const dash = look.dash.join(" ");
     line.innerHTML = `
       <label class="check"><input type="checkbox" id="on-${name}">
         <svg viewBox="0 0 38 10" aria-hidden="true"><line x1="0" y1="5" x2="38" y2="5"
-          stroke-width="${look.width}" stroke-dasharray="${dash}"/></svg> ${label}</label>
+          stroke-width="${look.width}" stroke-dasharray="${dash}"/></svg> ${tag}</label>
       <input type="range" id="rate-${name}" min="${range[0]}" max="${range[1]}" step="0.05"
         aria-label="Rate of ${label}"><output></output>`;
     line.querySelector("line").style.stroke = `light-dark(${look.light}, ${look.dark})`;

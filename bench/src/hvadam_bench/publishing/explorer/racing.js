@@ -56,6 +56,18 @@ const Racing = (() => {
     return found;
   }
 
+  /** Return the races of a state: its problem, and a race for each that is on, at its rate. */
+  function runAll(state) {
+    const start = [state.x, state.y];
+    const noise = drawNoise(state.noise, state.seed, state.steps);
+    const problem = Functions.make(state.f, state.angle, state.k);
+    const races = state.on.map((name) => {
+      const lr = state.best ? bestRate(problem, name, start, noise) : state.rates[name];
+      return race(problem, name, lr, start, noise);
+    });
+    return { problem, races };
+  }
+
   function keep(hidden, n, state) {
     [hidden.m1[n], hidden.m2[n]] = state.mHat;
     [hidden.v1[n], hidden.v2[n]] = state.v;
@@ -63,22 +75,19 @@ const Racing = (() => {
     hidden.events[n] = state.event;
   }
 
-  /** Return how well a rate does: the mean loss over the last tenth of the steps. */
+  /** Return where a race ends: the mean of its losses over the last tenth of the steps. */
+  function end(loss) {
+    const tail = loss.slice(Math.ceil(0.9 * (loss.length - 1)));
+    return tail.reduce((sum, one) => sum + one) / tail.length;
+  }
+
+  /** Return where a race at a rate ends, Infinity if it diverges. */
   function score(problem, name, lr, start, noise) {
-    const steps = noise.length / 2;
-    const from = Math.ceil(0.9 * steps);
-    let sum = 0;
-    const diverged = run(
-      problem,
-      Optimizers.table[name],
-      lr,
-      start,
-      noise,
-      (n, _theta, _state, loss) => {
-        if (n >= from) sum += loss;
-      },
-    );
-    return diverged === Infinity ? sum / (steps - from + 1) : Infinity;
+    const losses = new Float64Array(noise.length / 2 + 1).fill(Infinity);
+    run(problem, Optimizers.table[name], lr, start, noise, (n, _theta, _state, loss) => {
+      losses[n] = loss;
+    });
+    return end(losses);
   }
 
   /** Return the rate, of a quarter of a decade each, at which an optimizer ends lowest. */
@@ -87,5 +96,5 @@ const Racing = (() => {
     return RATES[scores.indexOf(Math.min(...scores))];
   }
 
-  return { drawNoise, race, bestRate };
+  return { drawNoise, race, runAll, end, bestRate };
 })();

@@ -11,7 +11,6 @@ from hvadam_bench.publishing.findings.wording import (
     beside,
     decay,
     difference,
-    factor,
     measure,
     median,
     named,
@@ -29,6 +28,7 @@ from hvadam_bench.publishing.formatting import (
     rate,
     share,
     three_digits,
+    times,
 )
 from hvadam_bench.publishing.markdown import Markdown
 from hvadam_bench.publishing.tables import Cell, Table
@@ -250,7 +250,7 @@ def _best(task: TaskEvidence) -> str:
 def _ratio(dose: Dose) -> str:
     if dose.amount is None or dose.low is None or dose.high is None:
         return NOTHING
-    middle, *ends = (factor(ratio(x)) for x in (dose.amount, dose.high, dose.low))
+    middle, *ends = (times(ratio(x)) for x in (dose.amount, dose.high, dose.low))
     return f"×{middle} [{', '.join(ends)}]"
 
 

@@ -5,13 +5,21 @@ from __future__ import annotations
 import math
 
 from hvadam_bench.contenders import label
-from hvadam_bench.publishing.formatting import NOTHING, Units, listed, number, ranged, share, signed
+from hvadam_bench.publishing.formatting import (
+    CLOSE,
+    NOTHING,
+    Units,
+    listed,
+    number,
+    ranged,
+    relative,
+    share,
+    signed,
+)
 from hvadam_bench.publishing.markdown import escape
 from hvadam_bench.studies.evidence.result import Beside, Dose, Entrant, Number, TaskEvidence, Unit
 
 _ARROWS = {"min": "↓", "max": "↑"}
-# Factors nearer to 1 than this are told as percents.
-CLOSE = 0.1
 
 
 def title(task: TaskEvidence | Dose) -> str:
@@ -66,34 +74,12 @@ def difference(found: Beside, unit: Unit, margin: float) -> str:
         return NOTHING
     if unit == "points":
         return ranged(found.amount, found.low, found.high, lambda x: signed(x, 2))
-    ends = (ratio(found.amount), ratio(found.high), ratio(found.low))
-    if margin < CLOSE:
-        first, *rest = (100 * (end - 1) for end in ends)
-        digits = 0 if abs(first) >= 10 else 2
-        written = [signed(x, digits) for x in (first, *rest)]
-        return f"{written[0]}% [{written[1]}, {written[2]}]"
-    return f"×{factor(ends[0])} [{factor(ends[1])}, {factor(ends[2])}]"
+    return relative(found.amount, found.low, found.high, margin)
 
 
 def ratio(amount: float) -> float:
     """Return the ratio of losses, ours over theirs, of a logarithm that counts more as better."""
     return math.exp(-amount)
-
-
-def factor(x: float) -> str:
-    """Return a ratio in two digits.
-
-    Example:
-        >>> factor(0.5), factor(0.034), factor(12.3), factor(math.inf)
-        ('0.50', '0.034', '12', '∞')
-        >>> factor(0.03), factor(1.25), factor(1e-5), factor(100.0)
-        ('0.030', '1.2', '1e-5', '100')
-    """
-    if math.isinf(x):
-        return "∞"
-    if 9.95 <= x < 1e5:
-        return f"{x:,.0f}"
-    return f"{x:#.2g}" if 1e-3 <= x < 1e5 else number(x, 2)
 
 
 def smallest(task: TaskEvidence) -> str:

@@ -25,6 +25,8 @@ def write(
 ) -> list[Path]:
     """Write the page and, if asked, its tables as Markdown beside it.
 
+    What cannot be read, or was made by other code than today's, is left out and named on the page.
+
     Args:
         store: Where the records are.
         out: The page.
@@ -33,9 +35,6 @@ def write(
 
     Returns:
         What was written.
-
-    Raises:
-        ValueError: the store holds a file that is no record.
     """
     pages = {out: render_html(store, paths.read_bytes() if paths else None)}
     if with_markdown:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hvadam_bench.analysis import statistics
 from hvadam_bench.analysis.grouping import ContenderRuns, TaskResults
-from hvadam_bench.analysis.verdicts import median_to_target, target_of
+from hvadam_bench.analysis.medians import median_to_target, target_of
 from hvadam_bench.publishing.cells import units_of
 from hvadam_bench.publishing.formatting import Units
 from hvadam_bench.publishing.palette import label
@@ -74,7 +74,7 @@ def rates(task: TaskResults) -> Chart | None:
 
 
 def profile(tasks: Sequence[TaskResults]) -> Chart | None:
-    """Return how often each gets to where Adam ended within τ times the steps of the quickest.
+    """Return how often each is at the reference's end within τ times the steps of the quickest.
 
     Over the tasks with such an end, for the contenders that were run on all of them: who was not
     run on a task has not lost there.

@@ -8,22 +8,26 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from typing import Any
 
 from hvadam._version import __version__
+from hvadam_bench import tasks
 from hvadam_bench.analysis import statistics
 from hvadam_bench.analysis.grouping import TaskResults, command, group, statuses
+from hvadam_bench.analysis.judging import judge_against
 from hvadam_bench.publishing.formatting import measure
 from hvadam_bench.publishing.pages import asset, embed, render, say
-from hvadam_bench.publishing.palette import look, rank
-from hvadam_bench.publishing.report import charts, verdicts
+from hvadam_bench.publishing.palette import OURS, look, rank
+from hvadam_bench.publishing.report import charts
+from hvadam_bench.publishing.report.answers import Answer, answer_of, overall
 from hvadam_bench.publishing.report.samples import Samples, samples
 from hvadam_bench.publishing.report.tables import WORDS, tables_of
 from hvadam_bench.publishing.tables import Cell, Table
 from hvadam_bench.running.records import Record, Store
+from hvadam_bench.running.sources import current
 
 
 @dataclass(frozen=True)
@@ -48,16 +52,22 @@ class Section:
         return ", ".join(said)
 
     @cached_property
-    def verdict(self) -> verdicts.Verdict:
-        """Return what it says of HVAdam."""
-        return verdicts.verdict(self.task)
+    def answer(self) -> Answer:
+        """Return whom to use."""
+        return answer_of(self.task)
 
     @property
     def published(self) -> str:
-        """Return whether the paper's numbers stand beside ours, and why not."""
+        """Return where the paper's numbers beside ours are from, or why there are none.
+
+        It is empty for a task without published numbers.
+        """
         runs = [run for one in self.task.contenders.values() for run in one.judged]
-        shown = any(run.published is not None for run in runs)
-        return say(WORDS, "on_published", shown, self.task.scale, self.task.settings)
+        sources = {run.published_from for run in runs if run.published is not None}
+        task = tasks.get(self.task.task) if self.task.task in tasks.names() else None
+        if not sources and not (task and task.published):
+            return ""
+        return say(WORDS, "on_published", sorted(sources), self.task.scale, self.task.settings)
 
     @cached_property
     def tables(self) -> list[Table]:
@@ -77,16 +87,15 @@ class Links:
 
     places: Mapping[str, int]
     reach: float
-    metric: statistics.Metric
 
     @classmethod
     def of(cls, section: Section, places: Mapping[str, int]) -> Links:
         """Return the links of a section; a few intervals that are far out may end at the edge."""
         cells = [cell for table in section.tables for row in table.cells for cell in row]
-        found = [cell.comparison for cell in cells if cell.comparison]
-        ends = [abs(end) for one in found for end in one.interval[:2] if math.isfinite(end)]
-        reach = 1.2 * statistics.quantile(sorted(ends), 0.75) if any(ends) else 1.0
-        return cls(places, reach, section.task.metric)
+        found = [cell.judgement.effect for cell in cells if cell.judgement]
+        ends = [abs(end) for one in found for end in (one.estimate, *one.interval[:2])]
+        finite = sorted(filter(math.isfinite, ends))
+        return cls(places, 1.2 * statistics.quantile(finite, 0.75) if any(finite) else 1.0)
 
     def runs(self, cell: Cell) -> str:
         """Return the places of a cell's records in the list of all."""
@@ -94,22 +103,23 @@ class Links:
 
     def whisker(self, cell: Cell) -> dict[str, Any] | None:
         """Return an interval from 0 to 100, with 50 for no difference and better to the right."""
-        found = cell.comparison
+        found = cell.judgement
         if found is None:
             return None
-        sign = 1 if self.metric.goal == "max" else -1
 
         def place(value: float) -> float:
-            return round(50 + 47 * max(-1.0, min(1.0, sign * value / self.reach)), 1)
+            return round(50 + 47 * max(-1.0, min(1.0, value / self.reach)), 1)
 
-        low, high = sorted((place(found.interval.low), place(found.interval.high)))
-        standing = found.verdict if found.settled else "tie"
-        return {"low": low, "middle": place(found.difference), "high": high, "standing": standing}
+        low, high, middle = map(place, (*found.effect.interval[:2], found.effect.estimate))
+        return {"low": low, "middle": middle, "high": high, "verdict": found.verdict}
 
 
-def sections_of(records: Iterable[Record]) -> list[Section]:
-    """Return the tasks of a store in the order of the page."""
-    return [Section(task, number) for number, task in enumerate(group(records))]
+def sections_of(store: Store, records: Iterable[Record]) -> list[Section]:
+    """Return the tasks of a store in the order of the page, each with its reference."""
+    found = [
+        replace(one, compared_with=store.reference(one.task, one.scale)) for one in group(records)
+    ]
+    return [Section(task, number) for number, task in enumerate(found)]
 
 
 def render_html(store: Store, paths: bytes | None = None) -> str:
@@ -119,23 +129,28 @@ def render_html(store: Store, paths: bytes | None = None) -> str:
         store: Where the records are.
         paths: A PNG of paths on a toy function, to show before the tasks.
     """
-    records = sorted(store, key=_order)
-    sections = sections_of(records)
+    found, left_out = current(store.contents())
+    records = sorted(found, key=_order)
+    sections = sections_of(store, records)
     places = {record.config.key: place for place, record in enumerate(records)}
     pictures = {one.id: made for one in sections if (made := samples(one.task, store))}
     profiles = _profiles([one.task for one in sections])
     contenders = list(dict.fromkeys(name for one in sections for name in one.task.contenders))
     drawn = {f"{one.id}-{chart['kind']}": chart for one in sections for chart in one.charts}
     drawn |= {f"profile-{scale}": chart for scale, chart in profiles.items()}
+    few = _few(sections)
     content = {
+        "few": few,
         "runs": [_run(record, store) for record in records],
         "looks": {name: look(name)._asdict() for name in contenders},
         "charts": drawn,
     }
     return render(
         "report.html.j2",
-        overall=verdicts.overall(one.verdict for one in sections),
-        about=say(WORDS, "about"),
+        title=_title(sections),
+        overall=overall(one.answer for one in sections),
+        about=say(WORDS, "about") if OURS in contenders else "",
+        few=few,
         paths=base64.b64encode(paths).decode() if paths else "",
         sections=sections,
         links={one.id: Links.of(one, places) for one in sections},
@@ -146,6 +161,7 @@ def render_html(store: Store, paths: bytes | None = None) -> str:
         environments=_environments(records),
         statuses=statuses(records),
         total=len(records),
+        left_out=left_out,
         folder=str(store.folder),
         version=__version__,
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -159,19 +175,37 @@ def render_html(store: Store, paths: bytes | None = None) -> str:
 
 def render_markdown(store: Store) -> str:
     """Return verdicts and tables, without charts."""
-    sections = sections_of(store)
-    overall = verdicts.overall(one.verdict for one in sections)
-    return render("report.md.j2", sections=sections, overall=overall)
+    sections = sections_of(store, current(store.contents())[0])
+    told = overall(one.answer for one in sections)
+    return render("report.md.j2", title=_title(sections), sections=sections, overall=told)
+
+
+def _title(sections: Sequence[Section]) -> str:
+    if not sections:
+        return "No records"
+    return sections[0].task.title if len(sections) == 1 else f"{len(sections)} tasks compared"
+
+
+def _few(sections: Sequence[Section]) -> list[str]:
+    """Return the two that a reader compares first: HVAdam or the best, and the reference."""
+    found = [one for one in sections if one.task.reference]
+    if not found:
+        return []
+    task = found[0].task
+    reference = task.reference.name if task.reference else ""
+    judged = judge_against(task, reference)
+    best = max(judged, key=lambda name: judged[name].effect.estimate, default=reference)
+    return list(dict.fromkeys([OURS if OURS in judged else best, reference]))
 
 
 def _packed(pictures: Mapping[str, Samples]) -> dict[str, Any]:
     return {name: embed(one.packed()) for name, one in pictures.items()}
 
 
-def _profiles(tasks: Sequence[TaskResults]) -> dict[str, charts.Chart]:
+def _profiles(told: Sequence[TaskResults]) -> dict[str, charts.Chart]:
     """Return one profile per scale that has several tasks."""
-    scales = dict.fromkeys(task.scale for task in tasks)
-    found = {s: charts.profile([task for task in tasks if task.scale == s]) for s in scales}
+    scales = dict.fromkeys(task.scale for task in told)
+    found = {s: charts.profile([task for task in told if task.scale == s]) for s in scales}
     return {scale: chart for scale, chart in found.items() if chart}
 
 

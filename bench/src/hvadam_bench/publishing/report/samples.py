@@ -14,7 +14,7 @@ from typing import Any
 
 from hvadam_bench.analysis import statistics
 from hvadam_bench.analysis.grouping import TaskResults
-from hvadam_bench.analysis.verdicts import middle_run
+from hvadam_bench.analysis.medians import middle_run
 from hvadam_bench.publishing.formatting import Units
 from hvadam_bench.publishing.report.tables import units_of
 from hvadam_bench.running.records import Record, Store

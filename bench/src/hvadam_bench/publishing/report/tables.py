@@ -8,15 +8,12 @@ from statistics import median
 
 from hvadam_bench.analysis import statistics
 from hvadam_bench.analysis.grouping import ContenderRuns, TaskResults, describe_options, statuses
-from hvadam_bench.analysis.verdicts import (
-    best_and_ties,
-    median_to_target,
-    target_of,
-)
-from hvadam_bench.publishing.cells import against_cell, units_of, value_cell
+from hvadam_bench.analysis.judging import judge_against, leaders
+from hvadam_bench.analysis.medians import median_to_target, target_of
+from hvadam_bench.publishing.cells import against_cell, reading_of_verdicts, units_of, value_cell
 from hvadam_bench.publishing.formatting import NOT_FID, NOTHING, Units, seconds
 from hvadam_bench.publishing.pages import say
-from hvadam_bench.publishing.palette import ABLATION, OURS, label
+from hvadam_bench.publishing.palette import ABLATION, label
 from hvadam_bench.publishing.tables import Cell, Table
 from hvadam_bench.running.records import MEASURED, Record
 
@@ -36,18 +33,19 @@ def tables_of(task: TaskResults) -> list[Table]:
 
 
 def results(task: TaskResults) -> Table:
-    """Return who ended where, and how it compares with Adam."""
-    units = units_of(task)
-    tied = best_and_ties(task, task.race)
-    published = any(run.published is not None for one in task.race for run in one.judged)
+    """Return who ended where, and how it compares with the reference."""
+    units, reference = units_of(task), task.reference
+    judged = judge_against(task, reference.name) if reference else {}
+    marked = leaders(task, reference.name, judged) if reference else set[str]()
+    published = _has_published(task.race)
     rows: list[list[Cell]] = []
     for one in task.race:
         shown = [*one.judged, *one.rest]
         rows.append(
             [
                 Cell.of(one.name),
-                value_cell(one, task, units, mark=one.name in tied),
-                against_cell(one, task.reference, task, units),
+                value_cell(one, task, units, mark=one.name in marked),
+                against_cell(one, reference, task, judged),
                 *([_published(one, units)] if published else ()),
                 Cell(str(len(one.judged)), records=one.judged),
                 Cell(_chosen(one), records=one.tuning or one.judged),
@@ -55,45 +53,46 @@ def results(task: TaskResults) -> Table:
                 Cell(statuses(one.tuning), records=one.tuning),
             ]
         )
-    heads = ["", f"test {units.name}", "against Adam", *(["paper"] if published else ())]
+    beside = f"against {label(reference.name)}" if reference else "against"
+    heads = ["", f"test {units.name}", beside, *(["published"] if published else ())]
     heads += ["n", "lr chosen", "judged runs", "tuning runs"]
-    return Table(heads, rows, "Results", _reading_of_results(task, units, marked=bool(tied)))
+    told = reading_of_verdicts(task, len(judged)) if judged else ""
+    return Table(heads, rows, "Results", _reading_of_results(task, units, bool(marked), told))
 
 
 def speed(task: TaskResults) -> Table | None:
-    """Return how soon each got to where Adam ended, and the time of a step, if any was timed."""
+    """Return how soon each got to where the reference ended, and the time of a step, if timed."""
     goal, units = target_of(task), units_of(task)
     timed = any(one.timed for one in task.race)
+    end = f"{label(task.reference.name)}'s end" if task.reference else ""
+    pace, steps_to, time_to = "time per step", f"steps to {end}", f"time to {end}"
+    there_too = "runs that got there"
     columns = {
-        "time per step": timed,
-        "steps to Adam's end": goal is not None,
-        "time to Adam's end": timed and goal is not None,
-        "runs that got there": goal is not None,
+        pace: timed,
+        steps_to: goal is not None,
+        time_to: timed and goal is not None,
+        there_too: goal is not None,
     }
     shown = [head for head, there in columns.items() if there]
     if not shown:
         return None
     rows: list[list[Cell]] = []
     for one in task.race:
-        cells = {"time per step": Cell(_pace(one), records=one.timed)}
+        cells = {pace: Cell(_pace(one), records=one.timed)}
         if goal is not None:
             steps = median_to_target(one.judged, task.metric, goal, lambda reached: reached.step)
             time = median_to_target(one.timed, task.metric, goal, lambda reached: reached.seconds)
             there = [statistics.time_to_target(run, task.metric, goal) for run in one.judged]
+            reached = f"{len(there) - there.count(None)} of {len(there)}"
+            soon = f"{steps:,.0f}" if math.isfinite(steps) else "not reached"
             cells |= {
-                "steps to Adam's end": Cell(
-                    f"{steps:,.0f}" if math.isfinite(steps) else "not reached", records=one.judged
-                ),
-                "time to Adam's end": Cell(
-                    _time(time) if one.timed else NOTHING, records=one.timed
-                ),
-                "runs that got there": Cell(
-                    f"{len(there) - there.count(None)} of {len(there)}", records=one.judged
-                ),
+                steps_to: Cell(soon, records=one.judged),
+                time_to: Cell(_time(time) if one.timed else NOTHING, records=one.timed),
+                there_too: Cell(reached, records=one.judged),
             }
         rows.append([Cell.of(one.name), *(cells[head] for head in shown)])
-    end = "" if goal is None else f"{units.measure} {units.value(goal)}"
-    return Table(["", *shown], rows, "Speed", say(WORDS, "reading_of_speed", end, timed))
+    at = "" if goal is None else f"{units.measure} {units.value(goal)}"
+    return Table(["", *shown], rows, "Speed", say(WORDS, "reading_of_speed", end, at, timed))
 
 
 def sensitivity(task: TaskResults) -> Table | None:
@@ -114,24 +113,27 @@ def sensitivity(task: TaskResults) -> Table | None:
 
 def ablation(task: TaskResults) -> Table | None:
     """Return HVAdam as it grows from Adam, if at least one of its steps was run."""
-    names = [name for name in (*ABLATION, OURS) if name in task.contenders]
-    levels = [task.contenders[name] for name in names if task.contenders[name].judged]
+    levels = [level for level in task.levels if level.judged]
     if len(levels) < 2 or not set(ABLATION) & {level.name for level in levels}:
         return None
-    units, tied, first = units_of(task), best_and_ties(task, levels), levels[0]
+    units, first = units_of(task), levels[0]
+    judged = judge_against(task, first.name)
+    marked = leaders(task, first.name, judged)
+    published = _has_published(levels)
     rows = [
         [
             Cell.of(level.name),
             Cell(_PARTS[level.name], records=level.judged),
-            value_cell(level, task, units, mark=level.name in tied),
-            against_cell(level, first, task, units),
+            value_cell(level, task, units, mark=level.name in marked),
+            against_cell(level, first, task, judged),
+            *([_published(level, units)] if published else ()),
             Cell(str(len(level.judged)), records=level.judged),
             Cell(describe_options(level.options), records=level.tuning or level.judged),
         ]
         for level in levels
     ]
     heads = ["", "what it has", f"test {units.name}", f"against {label(first.name)}"]
-    heads += ["n", "lr chosen"]
+    heads += [*(["published"] if published else ()), "n", "lr chosen"]
     return Table(heads, rows, "Ablation", say(WORDS, "reading_of_ablation"))
 
 
@@ -142,6 +144,10 @@ def _cells(texts: Sequence[str], records: Sequence[Record]) -> list[Cell]:
 def _chosen(one: ContenderRuns) -> str:
     """Return the options; a learning rate at the edge of those tried may not be the best."""
     return describe_options(one.options) + (" (edge of those tried)" if one.at_edge else "")
+
+
+def _has_published(contenders: Sequence[ContenderRuns]) -> bool:
+    return any(run.published is not None for one in contenders for run in one.judged)
 
 
 def _published(one: ContenderRuns, units: Units) -> Cell:
@@ -164,16 +170,16 @@ def _has_steps(run: Record) -> bool:
     return run.status in MEASURED and bool(run.curve) and run.curve[-1].step > 0
 
 
-def _reading_of_results(task: TaskResults, units: Units, *, marked: bool) -> str:
-    rivals = len(task.race) - 1
+def _reading_of_results(task: TaskResults, units: Units, marked: bool, verdicts: str) -> str:
     runs = [run for one in task.race for run in one.judged]
     noises = [noise for run in runs if (noise := run.test.get(f"{task.metric.name}_sd"))]
     return say(
         WORDS,
         "reading_of_results",
         goal=task.metric.goal,
+        reference=label(task.reference.name) if task.reference else "",
         marked=marked,
-        level=f"{100 * (1 - 0.05 / rivals):.4g}" if task.reference and rivals else "",
+        verdicts=verdicts,
         not_fid=units.measure == NOT_FID,
         noise=float(f"{units.factor * median(noises):.2g}") if noises else None,
         untuned=[label(one.name) for one in task.race if one.judged and not one.tuned],

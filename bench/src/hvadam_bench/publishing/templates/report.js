@@ -58,7 +58,7 @@ function line(contender, more) {
 function curves(chart, by) {
   const shown = chart.traces.filter((trace) => !hidden.has(trace.contender));
   // Bands of many contenders would cover each other: then only the two that matter most have one.
-  const banded = (name) => shown.length <= 4 || name === "hvadam" || name === "adam";
+  const banded = (name) => shown.length <= 4 || content.few.includes(name);
   const bands = shown.filter((trace) => banded(trace.contender)).map((trace) => {
     const kept = trace.y.map((_, i) => i).filter((i) => trace.low[i] !== null && trace.high[i] !== null);
     const there = kept.map((i) => trace[by][i]);
@@ -253,7 +253,7 @@ bar?.addEventListener("click", (event) => {
   const names = Object.keys(content.looks);
   if (show) {
     hidden.clear();
-    if (show === "few") for (const name of names) if (name !== "hvadam" && name !== "adam") hidden.add(name);
+    if (show === "few") for (const name of names) if (!content.few.includes(name)) hidden.add(name);
   } else if (!hidden.delete(contender)) {
     hidden.add(contender);
   }

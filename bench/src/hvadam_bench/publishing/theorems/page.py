@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from hvadam_bench.publishing.formatting import NOTHING, listed, number, ranged
 from hvadam_bench.publishing.markdown import Markdown
 from hvadam_bench.publishing.pages import render as render_page
-from hvadam_bench.publishing.tables import Table
+from hvadam_bench.publishing.tables import Cell, Table
 from hvadam_bench.studies.theorems.result import (
+    NONCONVEX,
+    REGRET,
     Fit,
     HiddenVector,
     Nonconvex,
@@ -29,18 +31,30 @@ def render(found: Theory) -> str:
     return render_page(
         "theory.md.j2",
         versions=found.versions,
+        standings_table=tabulate_standings(found),
         b=b,
         b_words=_words_on_hidden_vector(b),
         hidden_vector_table=tabulate_hidden_vector(b),
         c=c,
+        c_verdict=found.standings[REGRET].verdict,
         c_words=_words_on_regret(c),
         regret_table=tabulate_regret(c),
         terms_table=tabulate_terms(c),
         constants_table=tabulate_constants(c),
         d=d,
+        d_verdict=found.standings[NONCONVEX].verdict,
         d_words=_words_on_nonconvex(d),
         nonconvex_table=tabulate_nonconvex(d),
     )
+
+
+def tabulate_standings(found: Theory) -> Table:
+    """Return a row per theorem: the word for it, and the cases behind the word."""
+    rows = [
+        [theorem, Cell(one.verdict, mark=True), str(one.within), str(one.vacuous)]
+        for theorem, one in found.standings.items()
+    ]
+    return Table(["", "verdict", "cases within the bound", "of these vacuous"], rows)
 
 
 def tabulate_hidden_vector(study: HiddenVector) -> Table:

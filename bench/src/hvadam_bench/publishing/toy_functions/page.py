@@ -19,7 +19,6 @@ from hvadam_bench.studies.toy_functions.result import (
     Criterion,
     Turn,
     Verdict,
-    Word,
     compare_ends,
     key,
 )
@@ -68,7 +67,7 @@ def tabulate_functions(found: Comparison) -> Table:
 
 
 def tabulate_verdicts(found: Comparison) -> Table:
-    """Return on which function which claim holds, and by how much."""
+    """Return how HVAdam stands by each claim on each function, and how often it wins."""
     rows = [
         [name, claim, *(_verdict(function.verdict(regime, criterion)) for regime in REGIMES)]
         for criterion, claim in CLAIMS.items()
@@ -169,14 +168,18 @@ def loss(x: float | None) -> str:
     return "diverged" if x is None else short(x)
 
 
-def strong(word: Word) -> str:
-    """Return a verdict, in bold if it is a plain yes or no."""
-    return f"**{word}**" if word in ("holds", "does not hold") else word
+def strong(word: str) -> str:
+    """Return a verdict, in bold if it tells HVAdam and a rival apart."""
+    return f"**{word}**" if word in ("ahead", "behind") else word
 
 
 def _verdict(found: Verdict) -> Markdown:
-    rival = f"{label(found.rival)} {share(found.rivals)}"
-    return Markdown(f"{strong(found.word)}: {share(found.own)}, {rival}")
+    """Return the verdict, and of each duel the share and what is not a lead."""
+    told = [
+        f"{label(name)} {share(won)}" + (f" ({word})" if word != "ahead" else "")
+        for name, (won, word) in found.duels.items()
+    ]
+    return Markdown(f"{strong(found.word)}: {', '.join(told)}")
 
 
 def _growth(medians: Sequence[float | None]) -> float | None:

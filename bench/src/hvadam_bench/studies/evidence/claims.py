@@ -7,15 +7,15 @@ test it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from hvadam_bench.studies.evidence.result import Claim
+from hvadam_bench.studies.judgement import FAILS, HOLDS, PARTLY, UNTESTED, all_of
 from hvadam_bench.studies.theorems.result import HIDDEN_VECTOR, NONCONVEX, REGRET, Theory
 from hvadam_bench.studies.toy_functions.result import CLAIMED, REGIMES, Comparison, Criterion
 
-HOLDS, PARTLY, FAILS, UNTESTED = "holds", "holds in part", "does not hold", "not testable here"
-
+# What it is to be ahead of all others, or behind one.
+_HELD = {"ahead": HOLDS, "behind": FAILS}
 _VALLEY: dict[Criterion, str] = {
     "lowest": "The lowest loss on the toy functions",
     "first": "First at the minimum of the toy functions",
@@ -72,20 +72,6 @@ def judge(results: Path) -> tuple[Claim, ...]:
     )
 
 
-def all_of(held: Sequence[str]) -> str:
-    """Return the verdict on a claim about several cases, from what is said of each.
-
-    Example:
-        >>> all_of(["holds", "holds"]), all_of(["holds", "in part"])
-        ('holds', 'holds in part')
-        >>> all_of(["does not hold", "does not hold"])
-        'does not hold'
-    """
-    if set(held) == {HOLDS}:
-        return HOLDS
-    return FAILS if set(held) == {FAILS} else PARTLY
-
-
 def _toy_functions(study: Comparison) -> list[Claim]:
     claims: list[Claim] = []
     for criterion in CLAIMED:
@@ -93,7 +79,7 @@ def _toy_functions(study: Comparison) -> list[Claim]:
         said: list[str] = []
         for regime, rate in REGIMES.items():
             found = study.functions_by_verdict(regime, criterion)
-            held += [word for word, names in found.items() for _ in names]
+            held += [_HELD.get(word, PARTLY) for word, names in found.items() for _ in names]
             told = "; ".join(f"{word} on {', '.join(names)}" for word, names in found.items())
             said.append(f"{rate[0].upper()}{rate[1:]}: {told}.")
         note = " ".join([*said, "[The valley](valley.md)."])
@@ -103,9 +89,13 @@ def _toy_functions(study: Comparison) -> list[Claim]:
 
 def _theorems(study: Theory) -> list[Claim]:
     claims: list[Claim] = []
-    for theorem, met in study.tallies.items():
+    for theorem, standing in study.standings.items():
         claim, bound = _THEOREMS[theorem]
-        held = met.count * [HOLDS] + (met.of - met.count) * [FAILS]
-        note = f"{met} cases are within {bound}. [The theorems, measured](theory.md)."
-        claims.append(Claim(claim, theorem, all_of(held), note))
+        said = [f"{standing.within} cases are within {bound}."]
+        if standing.vacuous.count:
+            said.append(
+                f"It is vacuous in {standing.vacuous}: no lower than what holds without a theorem."
+            )
+        note = " ".join([*said, "[The theorems, measured](theory.md)."])
+        claims.append(Claim(claim, theorem, standing.verdict, note))
     return claims

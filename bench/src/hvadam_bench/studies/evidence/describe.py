@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from hvadam_bench.analysis import arrivals, effects, judging, profiles, statistics
 from hvadam_bench.analysis.grouping import ContenderRuns, TaskResults
-from hvadam_bench.analysis.verdicts import middle_run
+from hvadam_bench.analysis.medians import middle_run
 from hvadam_bench.contenders import OURS
 from hvadam_bench.running.records import Record, Store
 from hvadam_bench.studies.evidence.parts import PartResults
@@ -51,8 +51,8 @@ def describe_task(
     task = results_of(reading)
     reference = REFERENCES[part]
     scale = effects.scale_of(task.metric, part)
-    against = judging.judge_against(task, reference, part)
-    beside_ours = judging.judge_against(task, OURS, part)
+    against = judging.judge_against(task, reference, scale)
+    beside_ours = judging.judge_against(task, OURS, scale)
     target = profiles.target(task.contenders[reference].judged, task.metric)
     times = {} if target is None else profiles.times_to_target(task, target)
     shares = arrivals.arrivals(task)
@@ -96,7 +96,7 @@ def describe_task(
             for one in task.race
         },
         duels={name: _mirrored(name, found) for name, found in beside_ours.items()},
-        momentum=_beside(CONTROL, judging.judge_against(task, CONTROL, part).get(AS_MUCH)),
+        momentum=_beside(CONTROL, judging.judge_against(task, CONTROL, scale).get(AS_MUCH)),
     )
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hvadam.core.hyperparams import Hyperparams
-from hvadam.core.scalars import FIELDS, GAINS, INITIAL, Gain, advance
+from hvadam.core.scalars import FIELDS, GAINS, INITIAL, advance
 
 Array = NDArray[np.float64]
 # A number for all runs, or an array that spreads over (..., d).
@@ -118,12 +118,8 @@ def follow(runs: Runs, m: Array, hyper: Hyperparams) -> None:
         dots,
         beta2=hyper.betas[1],
         threshold=hyper.restart_threshold,
-        gain=_gain(hyper),
+        gain=GAINS[hyper.hidden_gain],
         restart_rule=hyper.restart_rule,
         rounding=np.finfo(np.float64).eps,
     )
     runs.v = runs.v - (1 - mix[..., None]) * d
-
-
-def _gain(hyper: Hyperparams) -> Gain:
-    return hyper.hidden_gain if callable(hyper.hidden_gain) else GAINS[hyper.hidden_gain]

@@ -137,7 +137,7 @@ def options_of(contender: str, steps: int) -> dict[str, Any]:
     family = OURS if contender in ABLATION else contender
     chosen = {**_PAPER.get(family, {}), "weight_decay": 0.0}
     if contender == "swa":  # its paper averages the last quarter
-        chosen["start"] = max(1, 3 * steps // 4)
+        chosen["horizon"] = steps
     return {key: value for key, value in chosen.items() if key in defaults}
 
 

@@ -7,8 +7,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
+from hvadam_bench.analysis import effects
 from hvadam_bench.contenders import OURS
 from hvadam_bench.running.files import write_atomically
 from hvadam_bench.studies import json_form
@@ -26,8 +27,8 @@ CRITERIA: tuple[Criterion, ...] = ("lowest", "late", "first")
 CLAIMED: tuple[Criterion, ...] = ("lowest", "first")
 TIE, NOBODY = "=", "-"
 
-Word = Literal["holds", "mostly", "in part", "does not hold"]
-WORDS: tuple[Word, ...] = ("holds", "mostly", "in part", "does not hold")
+# Of duels: each start counts as 100 points for who wins it, and 55 starts to 45 matter.
+SCALE = effects.Scale("points", 10.0)
 
 Quartiles = tuple[float | None, float | None, float | None]  # None: so many diverged
 Shares = Mapping[str, float]  # contender -> share of the starts
@@ -59,12 +60,16 @@ class ContenderResult:
 
 
 class Verdict(NamedTuple):
-    """What win shares say of a claim that HVAdam is best, beside the best of the others."""
+    """How HVAdam stands beside all its rivals: ahead of each, behind one, or between.
 
-    word: Word
-    own: float
-    rival: str
-    rivals: float
+    Attributes:
+        word: "ahead" of each of them; "behind" at least one; "equal" to those it is not ahead of;
+            else "undecided".
+        duels: Rival -> share of starts that HVAdam wins, and the verdict on that.
+    """
+
+    word: effects.Verdict
+    duels: Mapping[str, tuple[float, effects.Verdict]]
 
 
 @dataclass(frozen=True)
@@ -94,8 +99,9 @@ class FunctionResult:
     map: Mapping[str, str]
 
     def verdict(self, regime: Regime, criterion: Criterion) -> Verdict:
-        """Judge the claim that HVAdam, which must be a racer, is best by a criterion."""
-        return judge_wins(self.wins[key(regime, criterion)])
+        """Judge HVAdam, which must be a racer, beside each of the others by a criterion."""
+        met = self.duels[key(regime, criterion)][OURS]
+        return judge_duels({name: met[name] for name in self.racers if name != OURS}, self.starts)
 
     def ahead_of_ours(self, regime: Regime) -> tuple[tuple[str, float], ...]:
         """Return who ends lower than HVAdam from more than half of the starts, most often first."""
@@ -175,17 +181,16 @@ class Comparison:
 
     def functions_by_verdict(
         self, regime: Regime, criterion: Criterion
-    ) -> dict[Word, tuple[str, ...]]:
+    ) -> dict[effects.Verdict, tuple[str, ...]]:
         """Sort the functions by the verdict on HVAdam, where it is a racer; best verdict first."""
         said = {
             label: function.verdict(regime, criterion).word
             for label, function in self.functions.items()
             if OURS in function.racers
         }
-        found: dict[Word, tuple[str, ...]] = {}
-        for word in WORDS:
-            labels = tuple(label for label in said if said[label] == word)
-            if labels:
+        found: dict[effects.Verdict, tuple[str, ...]] = {}
+        for word in get_args(effects.Verdict):
+            if labels := tuple(label for label in said if said[label] == word):
                 found[word] = labels
         return found
 
@@ -207,21 +212,25 @@ def key(regime: Regime, criterion: Criterion) -> str:
     return f"{regime} {criterion}"
 
 
-def judge_wins(wins: Shares) -> Verdict:
-    """Judge by win shares whether HVAdam is best.
+def judge_duels(shares: Shares, starts: int) -> Verdict:
+    """Judge HVAdam beside rivals by the shares of so many starts that it wins.
 
-    The claim holds at 95% of the starts, mostly at more than half, in part if nobody has more.
+    A split start counts half for each.
 
     Example:
-        >>> judge_wins({"adam": 0.25, "hvadam": 0.75})
-        Verdict(word='mostly', own=0.75, rival='adam', rivals=0.25)
+        >>> judge_duels({"adam": 0.9, "sgd_ema": 0.5}, 400)
+        Verdict(word='equal', duels={'adam': (0.9, 'ahead'), 'sgd_ema': (0.5, 'equal')})
     """
-    own = wins[OURS]
-    rival = max((name for name in wins if name != OURS), key=lambda name: wins[name])
-    word: Word = "in part" if own > wins[rival] else "does not hold"
-    if own > 0.5:
-        word = "holds" if own >= 0.95 else "mostly"
-    return Verdict(word, own, rival, wins[rival])
+    found: dict[str, effects.Effect] = {}
+    for name, share in shares.items():
+        halves = round(2 * share * starts)
+        points = [min(max(50.0 * (halves - 2 * at), 0.0), 100.0) for at in range(starts)]
+        found[name] = effects.compare(points, [100 - x for x in points], SCALE)
+    judged = effects.judge(found)
+    said: dict[str, effects.Verdict] = {name: one.verdict for name, one in judged.items()}
+    order: tuple[effects.Verdict, ...] = ("behind", "undecided", "equal", "ahead")
+    word = min(said.values(), key=order.index)
+    return Verdict(word, {name: (share, said[name]) for name, share in shares.items()})
 
 
 def compare_ends(turn: Turn, regime: Regime) -> tuple[Beside, ...]:

@@ -11,7 +11,8 @@ from typing import Literal, NamedTuple, Protocol
 from hvadam.info import usable_cores
 from hvadam_bench.analysis.statistics import Metric
 from hvadam_bench.running.config import RunConfig
-from hvadam_bench.running.records import Role, Store
+from hvadam_bench.running.files import BusyError
+from hvadam_bench.running.records import FINAL, Role, Store
 from hvadam_bench.sweeping.pruning import Curve, Pruning
 from hvadam_bench.sweeping.search import PrunerName
 
@@ -32,13 +33,13 @@ class Outcome(NamedTuple):
 
     Attributes:
         config: Of the job.
-        kind: "over": the store has a record, whatever its status. "crashed": the worker died or
-            could not write. "refused": the run cannot start as configured.
-        reason: Why, unless it is over.
+        kind: "over": the run ended, whatever its status. "crashed": the worker died or could not
+            write. "refused": the run cannot start as configured. "busy": another process makes it.
+        reason: Why it has no end; empty if it has one.
     """
 
     config: RunConfig
-    kind: Literal["over", "crashed", "refused"]
+    kind: Literal["over", "crashed", "refused", "busy"]
     reason: str = ""
 
 
@@ -89,10 +90,13 @@ def perform(job: Job, store: Store) -> Outcome:
     if job.pruner != "none":
         watcher = Pruning(job.pruner, job.metric, job.rivals)
     try:
-        run(job.config, store, study=job.study, role=job.role, watcher=watcher)
+        record = run(job.config, store, study=job.study, role=job.role, watcher=watcher)
+    except BusyError as error:
+        return Outcome(job.config, "busy", f"{error}")
     except OSError as error:
         why = getattr(error.__cause__, "strerror", None) or error.strerror or error
         return Outcome(job.config, "crashed", f"its record cannot be written: {why}.")
     except Exception as error:  # the runner has no record of what it cannot start
         return Outcome(job.config, "refused", f"{error}")
-    return Outcome(job.config, "over")
+    lost = "" if record.status in FINAL else f"{record.status.replace('_', ' ')}, {record.reason}"
+    return Outcome(job.config, "over", lost)

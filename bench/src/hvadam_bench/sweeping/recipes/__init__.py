@@ -18,7 +18,7 @@ from functools import cache
 from importlib import import_module
 
 from hvadam_bench import contenders, tasks
-from hvadam_bench.registry import instead
+from hvadam_bench.registry import instead, own_hint
 from hvadam_bench.sweeping.recipes._spec import Recipe
 from hvadam_bench.sweeping.search import Entry, Study
 
@@ -45,13 +45,14 @@ def get(name: str) -> Recipe:
     Example:
         >>> get("demos")
         Traceback (most recent call last):
-        ValueError: there is no recipe or task 'demos'; did you mean 'demo'?
+        ValueError: there is no recipe or task 'demos'; did you mean 'demo'? A task of your own ...
     """
     if name in _all():
         return _all()[name]
     known = [*names(), *tasks.names()]
     if name not in known:
-        raise ValueError(f"there is no recipe or task {name!r}; {instead(name, known)}")
+        known_ones = f"{instead(name, known)} {own_hint('task')}"
+        raise ValueError(f"there is no recipe or task {name!r}; {known_ones}")
     study = Study(name, [Entry(contenders.REFERENCE), Entry(contenders.OURS)])
     return Recipe(name, f"ours: {tasks.get(name).title}, whoever competes", [study])
 

@@ -6,7 +6,7 @@ from hvadam_bench.sweeping.recipes._spec import Recipe
 from hvadam_bench.sweeping.search import Entry, Study
 
 # As AdaBelief's code has them, which the paper's baselines ran with. The task's decay of 5e-4 goes
-# for everyone else, except that Fromage has none.
+# for everyone else, except that Fromage has none. MSVAG is its authors', not that code's port.
 BASELINES = (
     Entry("sgd", {"lr": 0.1, "momentum": 0.9}),
     Entry("adam", {"lr": 1e-3}),

@@ -7,7 +7,7 @@ from hvadam_bench.sweeping.search import Entry, Study
 
 TASKS = ("wgan", "wgan_gp")
 BETAS = {"betas": (0.5, 0.999)}
-# As AdaBelief's code has them: one learning rate for all, no decay except AdamW's own.
+# As AdaBelief's code has them: one learning rate for all, no decay.
 BASELINES = (
     Entry("sgd", {"lr": 2e-4, "momentum": 0.0}),
     Entry("adam", {"lr": 2e-4, **BETAS}),

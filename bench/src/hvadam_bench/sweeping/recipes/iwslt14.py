@@ -5,7 +5,8 @@ from __future__ import annotations
 from hvadam_bench.sweeping.recipes._spec import Recipe
 from hvadam_bench.sweeping.search import Entry, Study
 
-# As in fairseq's script for Adam and AdaBelief's for its own.
+# As in the fairseq scripts of AdaBelief's authors, where "adam" decays as AdamW does; RAdam has the
+# same rate.
 ENTRIES = (
     Entry("adam", {"lr": 5e-4, "betas": (0.9, 0.98)}),
     Entry("adamw", {"lr": 5e-4, "betas": (0.9, 0.98)}),

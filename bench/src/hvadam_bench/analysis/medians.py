@@ -1,52 +1,13 @@
-"""What comparisons amount to: who is ahead, who ties with the best, who is soon at a target."""
+"""Who of a task has the best median, which run is in the middle, who is soon at a target."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Literal
 
 from hvadam_bench.analysis import statistics
 from hvadam_bench.analysis.grouping import ContenderRuns, TaskResults
 from hvadam_bench.running.records import Record
-
-Standing = Literal["ahead", "tie", "behind", "unsettled"]
-Leaning = Literal["ahead", "behind"]
-
-
-def standing(found: statistics.Comparison) -> Standing:
-    """Return how a contender stands beside another; "unsettled" where too few seeds agree.
-
-    Example:
-        >>> metric = statistics.Metric("accuracy", "max")
-        >>> standing(statistics.compare_pairs([(90.0, 80.0)] * 5, metric))
-        'ahead'
-        >>> standing(statistics.compare_pairs([(90.0, 80.0)] * 3, metric))
-        'unsettled'
-    """
-    side = leaning(found)
-    if found.n < statistics.FEWEST_PAIRS:
-        return "unsettled"
-    if side is None:
-        return "tie"
-    return side if found.settled else "unsettled"
-
-
-def leaning(found: statistics.Comparison) -> Leaning | None:
-    """Return the side of no difference on which the interval lies, settled or not."""
-    return {"better": "ahead", "worse": "behind", "tie": None}[found.verdict]
-
-
-def best_and_ties(results: TaskResults, among: Iterable[ContenderRuns]) -> set[str]:
-    """Return the best median and all that are not settled to be worse; none if that is everyone."""
-    judged = [runs for runs in among if runs.judged and not runs.is_cut]
-    best = best_of(results, judged)
-    if best is None:
-        return set()
-    top = results.contenders[best]
-    finite = [runs for runs in judged if math.isfinite(median_of(runs, results.metric))]
-    found = {runs.name for runs in finite if not results.against(runs, top).settled}
-    return found if len(found) < len(judged) else set()
 
 
 def best_of(results: TaskResults, among: Iterable[ContenderRuns]) -> str | None:
@@ -70,7 +31,7 @@ def middle_run(runs: Iterable[Record], metric: statistics.Metric) -> Record:
 
 
 def target_of(results: TaskResults) -> float | None:
-    """Return where Adam ended on the validation split, if it did."""
+    """Return where the reference ended on the validation split, if it did."""
     if results.reference is None:
         return None
     goal = statistics.target(results.reference.judged, results.metric)
