@@ -55,9 +55,12 @@ class Found(NamedTuple):
 class Registry(Generic[T]):
     """Everything of one kind.
 
+    A module has one thing under the attribute, or several in a list whose name is the attribute
+    with an "S": the module `adam` has `SPEC`, the package `vision` has `TASKS`.
+
     Args:
         what: A word for it.
-        package: Whose modules are ours; also the group of entry points.
+        package: The package whose modules are ours; also the group of entry points.
         attribute: The name under which a module has it.
         kind: Its class.
         order: Which names come first; those that are not in it follow, sorted.
@@ -151,13 +154,22 @@ def _collect(
 def _own(registry: Registry[Any]) -> Iterator[Found]:
     package = importlib.import_module(registry.package)
     for module in pkgutil.iter_modules(package.__path__):
-        if module.name[0] != "_":
-            full = f"{registry.package}.{module.name}"
+        full = f"{registry.package}.{module.name}"
+        if module.ispkg:
+            for thing in _things(registry, importlib.import_module(full)):
+                yield Found(thing.name, full, lambda t=thing: t)
+        elif module.name[0] != "_":
 
             def load(full: str = full) -> Any:
                 return getattr(importlib.import_module(full), registry.attribute)
 
             yield Found(module.name, full, load)
+
+
+def _things(registry: Registry[Any], module: ModuleType) -> list[Any]:
+    """Return what a module has for a registry: one thing, several, or none."""
+    one = getattr(module, registry.attribute, None)
+    return [*([] if one is None else [one]), *getattr(module, f"{registry.attribute}S", ())]
 
 
 def _of_folder(registry: Registry[Any], folder: Path) -> Iterator[Found]:
@@ -166,8 +178,7 @@ def _of_folder(registry: Registry[Any], folder: Path) -> Iterator[Found]:
     importlib.invalidate_caches()  # files may be new
     for path in sorted(folder.glob("*.py")):
         if path.name[0] != "_":
-            thing = getattr(_module(path), registry.attribute, None)
-            if thing is not None:
+            for thing in _things(registry, _module(path)):
                 _check(registry, thing, str(path))
                 source = Source(str(path), code_of(path))
                 yield Found(thing.name, str(path), lambda t=thing: t, lambda s=source: s)

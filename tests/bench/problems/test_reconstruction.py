@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hvadam_bench.problems.full_batch import FullBatchProblem
 from hvadam_bench.problems.reconstruction import linear_error, reconstruction
 from hvadam_bench.tasks import get
+from hvadam_bench.tasks._full_batch import FullBatchProblem
 
 
 def made(**changes: Any) -> FullBatchProblem:

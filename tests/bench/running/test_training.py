@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from hvadam_bench import contenders, tasks
-from hvadam_bench.problems.full_batch import FullBatchProblem
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Store
 from hvadam_bench.running.runner import run
 from hvadam_bench.running.training import Training
 from hvadam_bench.tasks import Problem, Task
+from hvadam_bench.tasks._full_batch import FullBatchProblem
 
 SEARCHING = [name for name in contenders.names() if contenders.get(name).closure]
 searching = pytest.mark.parametrize("contender", SEARCHING)

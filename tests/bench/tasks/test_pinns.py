@@ -10,10 +10,10 @@ import torch
 from made_problems import smoke, train
 
 from hvadam_bench import tasks
-from hvadam_bench.problems.full_batch import FullBatchProblem
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Store
 from hvadam_bench.running.runner import run
+from hvadam_bench.tasks._full_batch import FullBatchProblem
 
 PINNS = ["pinn_convection", "pinn_reaction", "pinn_wave", "pinn_burgers"]
 every_pinn = pytest.mark.parametrize("name", PINNS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from hvadam_bench.problems.spec import Problem, Task
+from hvadam_bench.tasks._spec import Problem, Task
 
 if TYPE_CHECKING:
     from torch import nn
@@ -97,7 +97,7 @@ def task(data: str, network: str, published: Mapping[str, float], note: str = ""
 def _build(
     data: str, network: str, settings: Mapping[str, Any], seed: int, protocol: str
 ) -> Problem:
-    from hvadam_bench.problems.images import ImageProblem, small_images, step_decay
+    from hvadam_bench.tasks._images import ImageProblem, small_images, step_decay
 
     return ImageProblem(
         _makers(settings)[network],

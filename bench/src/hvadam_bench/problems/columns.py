@@ -17,9 +17,9 @@ from torch import Tensor
 
 from hvadam_bench.data.text import Corpus
 from hvadam_bench.models.awd_lstm import AWDLSTM, Dropouts, State
-from hvadam_bench.problems.schedules import warm_cosine
-from hvadam_bench.problems.spec import Problem, Split, Update, fit_batch
 from hvadam_bench.problems.treebank import in_columns
+from hvadam_bench.tasks._schedules import warm_cosine
+from hvadam_bench.tasks._spec import Problem, Split, Update, fit_batch
 
 # Columns to evaluate in, whatever the batches are: each but the first begins without a state.
 EVALUATED_COLUMNS = 20

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hvadam_bench.problems.full_batch import FullBatchProblem
 from hvadam_bench.problems.generative import as_bytes, png
+from hvadam_bench.tasks._full_batch import FullBatchProblem
 
 
 class PictureProblem(FullBatchProblem):

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from hvadam_bench.data.digits import Images, load
-from hvadam_bench.problems.schedules import warm_cosine
-from hvadam_bench.problems.spec import Problem, Split, Update, fit_batch
+from hvadam_bench.tasks._schedules import warm_cosine
+from hvadam_bench.tasks._spec import Problem, Split, Update, fit_batch
 
 BATCH_SIZE = 32  # of `batches`
 

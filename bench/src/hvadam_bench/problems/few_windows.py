@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from hvadam_bench.data.text import Corpus
-from hvadam_bench.problems.schedules import warm_cosine
-from hvadam_bench.problems.spec import Problem, Split, Update
 from hvadam_bench.problems.windows import cut_windows
+from hvadam_bench.tasks._schedules import warm_cosine
+from hvadam_bench.tasks._spec import Problem, Split, Update
 
 
 class FewWindowsProblem(Problem):

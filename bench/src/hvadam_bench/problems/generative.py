@@ -26,8 +26,8 @@ from torch import Tensor
 from hvadam_bench.data.images import Images
 from hvadam_bench.measures import features
 from hvadam_bench.measures.frechet import Moments, distance, noise
-from hvadam_bench.problems.images import first, seeded_generator
-from hvadam_bench.problems.spec import Problem, Split, fit_batch
+from hvadam_bench.tasks._images import first, seeded_generator
+from hvadam_bench.tasks._spec import Problem, Split, fit_batch
 
 # Samples of a generator that works differ about as much as real images do, or half as much; those
 # of one that gives a single image for everything differ by a few hundredths of that.

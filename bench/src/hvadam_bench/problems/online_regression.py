@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
-from hvadam_bench.models.perceptron import tanh_mlp
-from hvadam_bench.problems.schedules import warm_cosine
-from hvadam_bench.problems.spec import Problem, Split, Update
+from hvadam_bench.tasks._perceptron import tanh_mlp
+from hvadam_bench.tasks._schedules import warm_cosine
+from hvadam_bench.tasks._spec import Problem, Split, Update
 
 TEACHER_SEED = 1_000_003  # no run's own, or it would know everything from the start
 EVALUATED = {"train": 1, "valid": 2, "test": 3}  # their seeds

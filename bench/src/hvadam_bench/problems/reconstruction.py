@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, binary_cross_entropy_with_logits
 
-from hvadam_bench.models.perceptron import tanh_mlp
-from hvadam_bench.problems.full_batch import FullBatchProblem
-from hvadam_bench.problems.images import small_images
+from hvadam_bench.tasks._full_batch import FullBatchProblem
+from hvadam_bench.tasks._images import small_images
+from hvadam_bench.tasks._perceptron import tanh_mlp
 
 
 def reconstruction(settings: Mapping[str, Any], seed: int) -> FullBatchProblem:

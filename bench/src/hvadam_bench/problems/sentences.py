@@ -32,7 +32,7 @@ from hvadam_bench.problems.pieces import (
     by_subwords,
     by_words,
 )
-from hvadam_bench.problems.spec import Problem, Split, Update
+from hvadam_bench.tasks._spec import Problem, Split, Update
 
 
 class Batch(NamedTuple):

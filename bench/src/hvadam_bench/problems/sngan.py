@@ -16,8 +16,8 @@ from torch.nn.functional import relu
 from hvadam_bench.models import sngan
 from hvadam_bench.problems.augment import random_flip
 from hvadam_bench.problems.generative import GenerativeProblem
-from hvadam_bench.problems.images import seeded, seeded_generator
-from hvadam_bench.problems.spec import Split, Update
+from hvadam_bench.tasks._images import seeded, seeded_generator
+from hvadam_bench.tasks._spec import Split, Update
 
 _CLASSES = 10  # of every data set that has features to measure by
 _SHOWN = 500  # images, at most, that the loss is evaluated on

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hvadam_bench.problems.spec import Problem
+from hvadam_bench.tasks._spec import Problem
 
 # Fairseq's transformer_iwslt_de_en, as trained for AdaBelief.
 PAPER = {

@@ -23,7 +23,7 @@ from torch import Tensor
 from hvadam_bench.data.text import Corpus
 from hvadam_bench.models.awd_lstm import AWDLSTM, Dropouts, State
 from hvadam_bench.problems.corpora import corpus
-from hvadam_bench.problems.spec import Problem, Split, Update, fit_batch
+from hvadam_bench.tasks._spec import Problem, Split, Update, fit_batch
 
 
 class Batch(NamedTuple):

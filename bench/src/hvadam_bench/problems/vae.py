@@ -16,7 +16,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from hvadam_bench.models.digits import VAE
 from hvadam_bench.problems.digits import AnnealedDigitsProblem
-from hvadam_bench.problems.spec import Split, Update
+from hvadam_bench.tasks._spec import Split, Update
 
 
 class Noisy(NamedTuple):

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hvadam_bench.problems.spec import Problem, Task
+from hvadam_bench.tasks._spec import Problem, Task
 
 if TYPE_CHECKING:
     from hvadam_bench.models.vit import ViT
@@ -100,7 +100,7 @@ def task(data: str, title: str, published: Mapping[str, float]) -> Task:
 
 
 def _build(data: str, settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
-    from hvadam_bench.problems.images import ImageProblem, cosine_decay, small_images
+    from hvadam_bench.tasks._images import ImageProblem, cosine_decay, small_images
 
     weights = _weights(data, settings["weights"])
     return ImageProblem(

@@ -22,8 +22,8 @@ from torch import Generator, Tensor, nn
 
 from hvadam_bench.models import dcgan
 from hvadam_bench.problems.generative import GenerativeProblem
-from hvadam_bench.problems.images import seeded, seeded_generator
-from hvadam_bench.problems.spec import Split, Update
+from hvadam_bench.tasks._images import seeded, seeded_generator
+from hvadam_bench.tasks._spec import Split, Update
 
 _SHOWN = 500  # images that the loss is evaluated on
 

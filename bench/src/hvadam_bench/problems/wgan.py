@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from hvadam_bench.problems.spec import Problem, Task
+from hvadam_bench.tasks._spec import Problem, Task
 
 _PAPER = {
     **{"data": "cifar10", "train_images": None, "size": 64, "latent": 100, "width": 64},

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from hvadam_bench.data.text import Corpus
-from hvadam_bench.problems.schedules import warm_cosine
-from hvadam_bench.problems.spec import Problem, Split, Update, fit_batch, run_length
+from hvadam_bench.tasks._schedules import warm_cosine
+from hvadam_bench.tasks._spec import Problem, Split, Update, fit_batch, run_length
 
 Measure = Literal["perplexity", "bits_per_character"]
 

@@ -8,8 +8,8 @@ Example:
 
 from __future__ import annotations
 
-from hvadam_bench.problems.spec import Problem, Split, Task, Update, fit_batch
 from hvadam_bench.registry import Registry, Source
+from hvadam_bench.tasks._spec import Problem, Split, Task, Update, fit_batch
 
 __all__ = ["Problem", "Split", "Task", "Update", "fit_batch", "get", "names", "source"]
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hvadam_bench.problems.spec import Problem, Task
+from hvadam_bench.tasks._spec import Problem, Task
 
 
 def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
     """Build the ResNet and the images."""
     from hvadam_bench.models.resnet import resnet8
-    from hvadam_bench.problems.images import ImageProblem, small_images
+    from hvadam_bench.tasks._images import ImageProblem, small_images
 
     return ImageProblem(
         lambda classes: resnet8(classes, settings["width"]),

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hvadam_bench.problems.spec import Problem, Task
+from hvadam_bench.tasks._spec import Problem, Task
 
 
 def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
     """Build the CNN and the images."""
     from hvadam_bench.models.small_cnn import small_cnn
-    from hvadam_bench.problems.images import ImageProblem, small_images
+    from hvadam_bench.tasks._images import ImageProblem, small_images
 
     return ImageProblem(
         lambda classes: small_cnn(classes, settings["width"]),

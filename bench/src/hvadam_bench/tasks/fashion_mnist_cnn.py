@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hvadam_bench.problems.spec import Problem, Task
+from hvadam_bench.tasks._spec import Problem, Task
 
 
 def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
     """Build a small CNN and the images of Fashion-MNIST."""
     from hvadam_bench.models.small_cnn import small_cnn
-    from hvadam_bench.problems.images import ImageProblem, small_images, step_decay
+    from hvadam_bench.tasks._images import ImageProblem, small_images, step_decay
 
     return ImageProblem(
         lambda classes: small_cnn(classes, settings["width"]),

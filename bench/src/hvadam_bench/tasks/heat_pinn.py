@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hvadam_bench.problems.spec import Problem, Task
+from hvadam_bench.tasks._spec import Problem, Task
 
 
 def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
     """Build a tanh perceptron and the points that its residuals are taken at."""
-    from hvadam_bench.models.perceptron import tanh_mlp
-    from hvadam_bench.problems.full_batch import FullBatchProblem
     from hvadam_bench.problems.physics.heat import Points, loss
+    from hvadam_bench.tasks._full_batch import FullBatchProblem
+    from hvadam_bench.tasks._perceptron import tanh_mlp
 
     points = Points.draw(settings["inside"], settings["edge"])
     widths = [2, *[settings["width"]] * settings["layers"], 1]

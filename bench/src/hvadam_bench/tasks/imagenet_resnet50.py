@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hvadam_bench.problems.spec import Problem, Task
+from hvadam_bench.tasks._spec import Problem, Task
 
 if TYPE_CHECKING:
-    from hvadam_bench.problems.images import Parts
+    from hvadam_bench.tasks._images import Parts
 
 
 def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
     """Build ResNet50 and its pictures."""
     from hvadam_bench.models.resnet import resnet50
-    from hvadam_bench.problems.images import ImageProblem, step_decay
+    from hvadam_bench.tasks._images import ImageProblem, step_decay
 
     return ImageProblem(
         lambda classes: resnet50(classes, settings["width"], settings["depths"]),
@@ -39,12 +39,12 @@ def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
 
 def _pictures(settings: Mapping[str, Any]) -> Parts:
     if settings["data"] != "imagenet":
-        from hvadam_bench.problems.images import small_images
+        from hvadam_bench.tasks._images import small_images
 
         return small_images(settings, settings["size"])
     from hvadam_bench.data import load
-    from hvadam_bench.problems.images import Parts
     from hvadam_bench.problems.pictures import Decoded
+    from hvadam_bench.tasks._images import Parts
 
     folders, size = load("imagenet"), settings["size"]
     return Parts(Decoded(folders.train, size), Decoded(folders.test, size), folders.classes)

@@ -4,8 +4,8 @@ The paper lists it among its experiments and gives no number. With the settings 
 authors have a BLEU of 35.02 for Adam and of 35.17 for AdaBelief.
 """
 
-from hvadam_bench.problems.spec import Task
 from hvadam_bench.problems.translation import LAPTOP, PAPER, SMOKE, build
+from hvadam_bench.tasks._spec import Task
 
 TASK = Task(
     name="iwslt14_transformer",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hvadam_bench.problems.spec import Problem, Task
+from hvadam_bench.tasks._spec import Problem, Task
 
 
 def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
@@ -19,8 +19,8 @@ def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
     from torch import Tensor, nn
 
     from hvadam_bench.models.factors import Factors
-    from hvadam_bench.problems.full_batch import FullBatchProblem
     from hvadam_bench.problems.made_functions import low_rank_matrix, seen_entries
+    from hvadam_bench.tasks._full_batch import FullBatchProblem
 
     size, rank = settings["size"], settings["rank"]
     matrix = low_rank_matrix(size, rank, settings["condition"])

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hvadam_bench.problems.spec import Problem, Task
+from hvadam_bench.tasks._spec import Problem, Task
 
 
 def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
     """Build both factors and the matrix, all of whose entries are seen."""
     from hvadam_bench.models.factors import Factors
-    from hvadam_bench.problems.full_batch import FullBatchProblem
     from hvadam_bench.problems.made_functions import low_rank_matrix
+    from hvadam_bench.tasks._full_batch import FullBatchProblem
 
     size, rank = settings["size"], settings["rank"]
     matrix = low_rank_matrix(size, rank, settings["condition"])

@@ -3,8 +3,8 @@
 BLEU of a few dozen sentences is a rough measure: the perplexity tells contenders apart sooner.
 """
 
-from hvadam_bench.problems.spec import Task
 from hvadam_bench.problems.translation import LAPTOP, SMOKE, build
+from hvadam_bench.tasks._spec import Task
 
 # No paper has it: "paper" is only a larger network and all the pairs.
 _LARGE = {

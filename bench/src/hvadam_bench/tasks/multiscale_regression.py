@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hvadam_bench.problems.spec import Problem, Task
+from hvadam_bench.tasks._spec import Problem, Task
 
 
 def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
     """Build a tanh perceptron and the function's values."""
     from torch.nn.functional import mse_loss
 
-    from hvadam_bench.models.perceptron import tanh_mlp
-    from hvadam_bench.problems.full_batch import FullBatchProblem
     from hvadam_bench.problems.made_functions import waves
+    from hvadam_bench.tasks._full_batch import FullBatchProblem
+    from hvadam_bench.tasks._perceptron import tanh_mlp
 
     x, y = waves(settings["points"], settings["frequencies"])
     width = settings["width"]

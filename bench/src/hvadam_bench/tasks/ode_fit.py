@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hvadam_bench.problems.spec import Problem, Task
+from hvadam_bench.tasks._spec import Problem, Task
 
 
 def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
     """Build the equation with first guesses, and the counts to explain."""
     import torch
 
-    from hvadam_bench.problems.full_batch import FullBatchProblem
     from hvadam_bench.problems.lotka_volterra import Equation, integrate, truth
+    from hvadam_bench.tasks._full_batch import FullBatchProblem
 
     span = settings["length"], settings["samples"]
     samples = integrate(*truth(), *span)

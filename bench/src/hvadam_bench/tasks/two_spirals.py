@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hvadam_bench.problems.spec import Problem, Task
+from hvadam_bench.tasks._spec import Problem, Task
 
 
 def build(settings: Mapping[str, Any], seed: int, protocol: str) -> Problem:
     """Build a tanh perceptron and the points of both spirals."""
     from torch.nn.functional import binary_cross_entropy_with_logits
 
-    from hvadam_bench.models.perceptron import tanh_mlp
-    from hvadam_bench.problems.full_batch import FullBatchProblem
     from hvadam_bench.problems.made_functions import spirals
+    from hvadam_bench.tasks._full_batch import FullBatchProblem
+    from hvadam_bench.tasks._perceptron import tanh_mlp
 
     points, labels = spirals(settings["points"], settings["turns"])
     width = settings["width"]

@@ -10,7 +10,6 @@ import torch
 from made_derivatives import by_inputs
 from torch import Tensor, nn
 
-from hvadam_bench.models.perceptron import tanh_mlp
 from hvadam_bench.problems.physics.burgers import burgers
 from hvadam_bench.problems.physics.convection import convection
 from hvadam_bench.problems.physics.equation import (
@@ -25,6 +24,7 @@ from hvadam_bench.problems.physics.equation import (
 )
 from hvadam_bench.problems.physics.reaction import reaction
 from hvadam_bench.problems.physics.wave import wave
+from hvadam_bench.tasks._perceptron import tanh_mlp
 
 EQUATIONS = {
     "convection": convection(10.0),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from made_derivatives import by_inputs
 
-from hvadam_bench.models.perceptron import tanh_mlp
 from hvadam_bench.problems.physics import heat
+from hvadam_bench.tasks._perceptron import tanh_mlp
 
 
 def test_the_solution_solves_the_equation_and_meets_its_edges() -> None:

@@ -6,8 +6,8 @@ import pytest
 import torch
 from made_derivatives import by_inputs
 
-from hvadam_bench.models.perceptron import tanh_mlp
 from hvadam_bench.problems.physics.jets import jet
+from hvadam_bench.tasks._perceptron import tanh_mlp
 
 WANTED = [("x", "t", "xx", "tt"), ("x", "t", "xx"), ("xx", "tt"), ("tt",), ("x", "t"), ("t",), ()]
 

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hvadam_bench.models.perceptron import tanh_mlp
-from hvadam_bench.problems.full_batch import FullBatchProblem
 from hvadam_bench.problems.physics.jets import Jet, jet
+from hvadam_bench.tasks._full_batch import FullBatchProblem
+from hvadam_bench.tasks._perceptron import tanh_mlp
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,10 @@ from torch.nn.functional import cross_entropy
 from hvadam_bench import tasks
 from hvadam_bench.data.text import Corpus
 from hvadam_bench.problems.corpora import corpus
-from hvadam_bench.problems.images import ImageProblem
 from hvadam_bench.running.files import write_atomically
 from hvadam_bench.studies import json_form
 from hvadam_bench.studies.progress import OnProgress, say_nothing
+from hvadam_bench.tasks._images import ImageProblem
 
 Method = Literal["logistic regression on pixels", "interpolated bigram"]
 # Of L-BFGS in logistic regression: the best on the validation split of so many looks is kept.

@@ -44,8 +44,8 @@ def lstm() -> Made:
 
 def pinn() -> Made:
     """Make a physics-informed network of 3 × 50 with 2,500 points inside."""
-    from hvadam_bench.models.perceptron import tanh_mlp
     from hvadam_bench.problems.physics.jets import jet
+    from hvadam_bench.tasks._perceptron import tanh_mlp
 
     points = torch.rand(2500, 2)
 

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hvadam_bench.problems.schedules import warm_cosine
-from hvadam_bench.problems.spec import Problem, Split, Update, fit_batch
+from hvadam_bench.tasks._schedules import warm_cosine
+from hvadam_bench.tasks._spec import Problem, Split, Update, fit_batch
 
 SCHEDULES = ("cosine", "constant")
 DTYPES = ("float32", "float64")

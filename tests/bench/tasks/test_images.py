@@ -11,8 +11,8 @@ from torch import nn
 
 from hvadam_bench.data import DataError
 from hvadam_bench.data.images import ImageData
-from hvadam_bench.problems import images
-from hvadam_bench.problems.images import ImageProblem, InMemory, Parts
+from hvadam_bench.tasks import _images as images
+from hvadam_bench.tasks._images import ImageProblem, InMemory, Parts
 
 
 def test_evaluation_averages_over_images_in_eval_mode(monkeypatch: pytest.MonkeyPatch) -> None:

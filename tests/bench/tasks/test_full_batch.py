@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hvadam_bench.problems.full_batch import FullBatchProblem
+from hvadam_bench.tasks._full_batch import FullBatchProblem
 
 X = torch.linspace(-1, 1, 12, dtype=torch.float64)[:, None]
 

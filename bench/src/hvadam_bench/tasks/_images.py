@@ -26,8 +26,8 @@ from hvadam_bench.problems.augment import (
     random_flip,
     random_rotation,
 )
-from hvadam_bench.problems.schedules import warm_cosine
-from hvadam_bench.problems.spec import Problem, Split, Update, fit_batch, run_length
+from hvadam_bench.tasks._schedules import warm_cosine
+from hvadam_bench.tasks._spec import Problem, Split, Update, fit_batch, run_length
 
 # What the variants of a batch do to its cropped images; the first is the plain protocol.
 VARIANTS: tuple[Callable[[Tensor, Generator], Tensor], ...] = (
