@@ -166,19 +166,21 @@ def _compare(
         turn, norm, m_norm = eps, 0.0, 1.0  # v is kept, and the norms need not be finite
 
     actual = _actual_scalars(optimizer, moved[0][0])
+    v_slack = turn * norm if t2 >= 0 and not late else 0.0  # 0 where v holds
     if turn < 0.5:  # else the projection is pure rounding, and any point of the line will do
         # From the dots only cos² is known to float64, so a cosine near 0 is known to its root.
         slack = turn * norm / max(m_norm, 1e-300) + 1e-14 / max(scope.cosine, 1e-7)
         _close("alignment", actual["alignment"], scope.cosine, slack)
         _close("alignment_ema", actual["alignment_ema"], scope.delta, slack)
-        for name, value in (
-            ("step", scope.t),
-            ("steps_since_restart", scope.t2),
-            ("restarts", scope.restarts),
-            ("holds", scope.holds),
-        ):
+        counts = {"step": scope.t, "holds": scope.holds}
+        h = moved[0][0].slot.hyper
+        average = scope.delta / (1 - h.betas[1] ** (t2 + 1)) if t2 >= 0 else 1.0
+        if t2 >= 0 and not held and abs(average - h.restart_threshold) <= slack:
+            v_slack = 2 * norm  # rounding decides whether v restarts, and so which v is kept
+        else:
+            counts |= {"steps_since_restart": scope.t2, "restarts": scope.restarts}
+        for name, value in counts.items():
             assert actual[name] == value, (name, actual[name], value)
-    v_slack = turn * norm if t2 >= 0 and not late else 0.0  # 0 where v holds
     for (member, b), m_hat in zip(moved, m_hats, strict=True):
         _compare_member(optimizer, member, b, m_hat, eps, v_slack, actual)
 
@@ -238,8 +240,8 @@ def _compare_member(
         )
         low = np.where(p_low < np.inf, p_low * (p_low / (q_high + h.gamma * p_low + h.eps)), np.inf)
         high = p_high * (p_high / (q_low + h.gamma * p_high + h.eps))
-        # A square that overflows makes s infinite, though the quotient might not be.
-        high = np.where(p_high < _largest(p), high, np.inf)
+        # A square or a product that overflows makes s infinite, though their average might not be.
+        high = np.where((p_high < _largest(p)) & (high < _largest(p)), high, np.inf)
     base = beta2 * s + (h.eps if h.preconditioner == "hidden" else 0.0)
     s_low, s_high = (base + (1 - beta2) * low) * (1 - eps), (base + (1 - beta2) * high) * (1 + eps)
     s_high = np.where(s_high < _largest(p), s_high, np.inf)
