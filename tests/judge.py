@@ -240,8 +240,9 @@ def _compare_member(
         )
         low = np.where(p_low < np.inf, p_low * (p_low / (q_high + h.gamma * p_low + h.eps)), np.inf)
         high = p_high * (p_high / (q_low + h.gamma * p_high + h.eps))
-        # A square or a product that overflows makes s infinite, though their average might not be.
-        high = np.where((p_high < _largest(p)) & (high < _largest(p)), high, np.inf)
+        high = np.where(p_high < _largest(p), high, np.inf)
+    # A square or a product that overflows makes s infinite, though their average might not be.
+    high = np.where(high < _largest(p), high, np.inf)
     base = beta2 * s + (h.eps if h.preconditioner == "hidden" else 0.0)
     s_low, s_high = (base + (1 - beta2) * low) * (1 - eps), (base + (1 - beta2) * high) * (1 + eps)
     s_high = np.where(s_high < _largest(p), s_high, np.inf)
@@ -257,7 +258,9 @@ def _compare_member(
         _close("hidden", actual_v, slot.v, v_slack)
 
     bias1, bias2 = 1 - beta1**slot.t, 1 - beta2**slot.t
-    steps = [abs(m_hat) / (np.sqrt(x / bias2) + h.eps) for x in (s_low, s_high)]
+    s_hats = s_low / bias2, s_high / bias2
+    s_hats = s_hats[0], np.where(s_hats[1] < _largest(p), s_hats[1], np.inf)  # may overflow too
+    steps = [abs(m_hat) / (np.sqrt(x) + h.eps) for x in s_hats]
     relative = eps * steps[0] + m_slack / bias1 / (np.sqrt(s_low / bias2) + h.eps)
     # The kernel's own v and gain enter, so that their slack is not counted twice.
     decay = 1 - h.lr * h.weight_decay if h.weight_decay_mode == "decoupled" else 1.0
