@@ -202,7 +202,7 @@ def made_up(folder: Path) -> Path:
     """A page with all that a page can have."""
     from made_sweeps import TASKS, Made, record, sweep
 
-    from hvadam_bench.publishing import report
+    from hvadam_bench.pages import report
     from hvadam_bench.running.records import Store
 
     store = Store(folder / "runs")

@@ -18,7 +18,7 @@ from hvadam_bench.studies.evidence.parts import Studies, store_of
 from hvadam_bench.studies.evidence.result import Evidence
 from hvadam_bench.sweeping.ledger import Ledger
 from hvadam_bench.sweeping.recipes.evidence import MORE_MOMENTUM
-from hvadam_bench.sweeping.search import Entry, Study
+from hvadam_bench.sweeping.search import Contest, Entry
 
 Fate = Callable[[RunConfig, Record], Record]
 SMOOTH = (
@@ -35,26 +35,26 @@ ALIGNMENT = {64: 0.9, 16: 0.6, 4: 0.2}
 STRETCH = 25
 
 
-def smooth(task: str = "heat_pinn", **more: Any) -> Study:
+def smooth(task: str = "heat_pinn", **more: Any) -> Contest:
     """A study of the smooth suite."""
-    return Study(task, SMOOTH, **{"trials": 3, "tuning_seeds": 2, "seeds": 10, **more})
+    return Contest(task, SMOOTH, **{"trials": 3, "tuning_seeds": 2, "seeds": 10, **more})
 
 
-def minibatch(task: str = "digits_cnn", **more: Any) -> Study:
+def minibatch(task: str = "digits_cnn", **more: Any) -> Contest:
     """A study of the mini-batch suite."""
-    return Study(task, MINIBATCH, **{"trials": 3, "tuning_seeds": 2, "seeds": 10, **more})
+    return Contest(task, MINIBATCH, **{"trials": 3, "tuning_seeds": 2, "seeds": 10, **more})
 
 
-def noise(task: str = "pinn_burgers") -> list[Study]:
+def noise(task: str = "pinn_burgers") -> list[Contest]:
     """The studies of one task's doses, from the full batch down."""
     entries = [Entry(name, rates=[3e-3]) for name in ("adam", "hvadam")]
     return [
-        Study(task, entries, settings={"batch": batch}, budget="published", seeds=5)
+        Contest(task, entries, settings={"batch": batch}, budget="published", seeds=5)
         for batch in (None, 16, 4)
     ]
 
 
-def everything() -> dict[str, Sequence[Study]]:
+def everything() -> dict[str, Sequence[Contest]]:
     """A study or two of each part."""
     return {
         "smooth": [smooth("heat_pinn"), smooth("matrix_factorization")],

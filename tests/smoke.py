@@ -45,7 +45,7 @@ def try_bench() -> None:
 
     folder = Path(str(hvadam_bench.__file__)).parent
     assert "site-packages" in str(folder), folder
-    assert (folder / "publishing" / "explorer" / "index.html").is_file()
+    assert (folder / "explorer" / "index.html").is_file()
     assert "digits_mlp" in say("tasks")
     assert "adabelief" in say("contenders")
     assert "done" in say("run", "digits_mlp", "hvadam", "--scale", "smoke")

@@ -20,11 +20,11 @@ LIBRARY, BENCH = Path(hvadam.__file__).parent, Path(hvadam_bench.__file__).paren
 LIBRARY_ARROWS = [("core", "torch"), ("core", "jax")]
 BENCH_ARROWS = [
     ("data", "tasks"),
-    ("contenders", "running", "analysis", "sweeping", "studies", "publishing", "cli"),
-    ("tasks", "running", "analysis", "sweeping", "studies", "publishing", "cli"),
+    ("contenders", "running", "analysis", "sweeping", "studies", "cli"),
+    ("tasks", "running", "analysis", "sweeping", "studies", "cli"),
 ]
 # Folders that belong to a room of another name.
-ROOMS = {"problems": "tasks", "models": "tasks", "measures": "data"}
+ROOMS = {"problems": "tasks", "models": "tasks", "measures": "data", "pages": "studies"}
 # Optimizers and tasks meet in the runner only.
 STRANGERS = {"contenders": {"tasks"}, "tasks": {"contenders"}}
 FRAMEWORKS = {"torch", "jax"}
@@ -33,7 +33,7 @@ NO_FRAMEWORK = (
     "hvadam",
     "hvadam.convert",
     "hvadam_bench.analysis.grouping",
-    "hvadam_bench.publishing.report",
+    "hvadam_bench.pages.report",
 )
 
 

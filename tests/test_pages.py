@@ -57,14 +57,13 @@ def test_commands_are_there(page: Path, tmp_path: Path, monkeypatch: pytest.Monk
     """Commands of hvadam parse as given, those of make have a target, scripts are there."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(PLUGINS, "")  # which parsing sets
-    command = get_command(make_app(dict.fromkeys(OWN, "")))
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     for line in commands_on(page):
         words = shlex.split(line)
         for folder in (word for word in words if word.endswith("/")):
             Path(folder).mkdir(exist_ok=True)
         if words[0] == "hvadam":
-            parse(command, words[1:])
+            parse(get_command(make_app(dict.fromkeys(OWN, ""), words[1:])), words[1:])
         elif words[0] == "make":
             named = [word for word in words[1:] if "=" not in word]
             assert set(named) <= targets, line

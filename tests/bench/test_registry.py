@@ -23,7 +23,7 @@ from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Store
 from hvadam_bench.running.runner import run
 from hvadam_bench.sweeping import engines, recipes
-from hvadam_bench.sweeping.search import Entry, Study, narrowed
+from hvadam_bench.sweeping.search import Contest, Entry, narrowed
 
 HOWTO = Path(__file__).parents[2] / "docs" / "howto" / "compare-optimizers.md"
 # What the guide shows, by the name of the file.
@@ -98,7 +98,7 @@ def test_a_plugin_is_searched_as_it_says(folder: Path, monkeypatch: pytest.Monke
         text = EXAMPLES["nesterov.py"].replace("build=build,", f"build=build, search={search},")
         (own / "nesterov.py").write_text(text)
         monkeypatch.setenv(PLUGINS, str(own))
-        arms = Study("digits_mlp", [Entry("adam"), Entry("nesterov")], **study).arms()
+        arms = Contest("digits_mlp", [Entry("adam"), Entry("nesterov")], **study).arms()
         adam, nesterov = ([trial.options for trial in arm.trials] for arm in arms)
         return adam, nesterov
 

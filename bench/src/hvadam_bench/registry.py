@@ -56,7 +56,8 @@ class Registry(Generic[T]):
     """Everything of one kind.
 
     A module has one thing under the attribute, or several in a list whose name is the attribute
-    with an "S": the module `adam` has `SPEC`, the package `vision` has `TASKS`.
+    with an "S": the module `adam` has `SPEC`, the package `vision` has `TASKS`. A package with a
+    module `plan` has one thing, whose name is the package's.
 
     Args:
         what: A word for it.
@@ -155,7 +156,8 @@ def _own(registry: Registry[Any]) -> Iterator[Found]:
     package = importlib.import_module(registry.package)
     for module in pkgutil.iter_modules(package.__path__):
         full = f"{registry.package}.{module.name}"
-        if module.ispkg:
+        folder = Path(package.__path__[0], module.name)
+        if module.ispkg and not (folder / "plan.py").is_file():
             for thing in _things(registry, importlib.import_module(full)):
                 yield Found(thing.name, full, lambda t=thing: t)
         elif module.name[0] != "_":

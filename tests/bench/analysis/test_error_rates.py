@@ -17,8 +17,8 @@ from hvadam_bench.analysis import effects, statistics
 from hvadam_bench.analysis.effects import Judgement, Scale
 from hvadam_bench.analysis.grouping import TaskResults, task_results
 from hvadam_bench.contenders import names
-from hvadam_bench.publishing.report.answers import answer_of
-from hvadam_bench.publishing.report.tables import results
+from hvadam_bench.pages.report.answers import answer_of
+from hvadam_bench.pages.report.tables import results
 from hvadam_bench.running.config import RunConfig
 
 SMOOTH = Scale("factor", 1.25)

@@ -161,6 +161,6 @@ def test_explore_opens_the_page(capsys: pytest.CaptureFixture[str], browser: lis
     assert main(["explore"]) == 0
     [address] = browser
     page = Path(unquote(address.removeprefix("file://")))  # a checkout may lie in "my code"
-    assert page.parts[-3:] == ("publishing", "explorer", "index.html")
+    assert page.parts[-2:] == ("explorer", "index.html")
     assert page.is_file()
     assert capsys.readouterr().out == f"opening {page}\n"

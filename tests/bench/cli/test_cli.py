@@ -297,7 +297,7 @@ def test_a_sweep_takes_a_reference_rates_and_changes(
         begun.append(sweep)
         return True
 
-    monkeypatch.setattr("hvadam_bench.publishing.sweeps.sweep_and_show", note)
+    monkeypatch.setattr("hvadam_bench.pages.sweeps.sweep_and_show", note)
     command = ["sweep", "digits_mlp", "--contenders", "nadam,adamw", "--store", str(tmp_path)]
     assert main(command) == 0
     changes = ["--set", "task.epochs=2", "--set", "weight_decay=0.1"]

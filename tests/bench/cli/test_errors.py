@@ -18,7 +18,7 @@ from made_records import made_record
 from hvadam.__main__ import main
 from hvadam_bench.cli import demo, wiring
 from hvadam_bench.data import download
-from hvadam_bench.publishing import summary, sweeps
+from hvadam_bench.pages import summary, sweeps
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Store
 
@@ -34,7 +34,6 @@ def interrupt(*args: Any, **named: Any) -> Any:
         (["run", "digits_mlp", "adam"], summary, "run_and_show", "checkpoint in runs"),
         (["sweep", "demo"], sweeps, "sweep_and_show", "what is recorded in runs"),
         (["evidence"], sweeps, "gather_and_show", "what is recorded in runs/studies"),
-        (["variants"], sweeps, "gather_and_show", "what is recorded in runs/studies"),
         (["valley", "--out", "a b"], wiring, "race", "the runs in a b/valley-runs"),
         (["data", "get", "pydoc"], download, "obtain", "what has arrived in "),
     ],
@@ -159,7 +158,7 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["report"], "report.html"),
         (["valley", "--start", "1,1", "--functions", "f2", "--steps", "3"], "valley-f2.png"),
-        (["scaling", "--out", "scaling.md"], "scaling.md"),
+        (["study", "scaling", "--smoke"], "scaling.json"),
     ],
     ids=lambda x: x[0] if isinstance(x, list) else "",
 )
@@ -219,7 +218,7 @@ def test_what_cannot_be_used_is_refused_in_one_line(
     assert "hvadam.bench" not in line
 
 
-@pytest.mark.parametrize("command", ["report", "scaling"])
+@pytest.mark.parametrize("command", ["report"])
 def test_a_directory_for_a_page_is_refused_with_a_name_to_give(
     command: str,
     tmp_path: Path,

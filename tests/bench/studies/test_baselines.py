@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from hvadam_bench.data.text import Corpus, number
-from hvadam_bench.publishing.baselines import baselines_table
+from hvadam_bench.pages.baselines import baselines_table
 from hvadam_bench.studies.evidence.baselines import (
     TASKS,
     Baselines,

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from hvadam_bench.contenders import create
-from hvadam_bench.publishing.toy_functions import condition as page
+from hvadam_bench.pages.toy_functions import condition as page
 from hvadam_bench.studies.toy_functions import condition
 from hvadam_bench.studies.toy_functions.condition import RACERS, RATES, Conditioning, Point
 

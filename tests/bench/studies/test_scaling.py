@@ -1,26 +1,11 @@
-"""The page on what many ranks cost is what its command writes."""
+"""The worked example beside what the speed study counts."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from hvadam_bench.studies import scaling
+from hvadam_bench.studies.scaling import measure as scaling
 from hvadam_bench.studies.speed.contenders import ADAM, EXACT
-
-PAGE = Path(__file__).parents[3] / "docs" / "scaling.md"
-
-
-def test_the_page_is_up_to_date(tmp_path: Path) -> None:
-    """In a process of its own: it joins a process group, a fake one."""
-    target = tmp_path / "scaling.md"
-    command = [sys.executable, "-m", "hvadam", "scaling", "--out", str(target)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    assert target.read_text() == PAGE.read_text()
-    assert "| HVAdam | 64 | 1 | 40 B |" in target.read_text()
 
 
 def test_the_worked_example_moves_what_the_speed_study_counts() -> None:

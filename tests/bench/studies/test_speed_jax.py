@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hvadam_bench.publishing.speed import jax_page
+from hvadam_bench.pages.speed import jax_page
 from hvadam_bench.studies.speed import jax_steps
 from hvadam_bench.studies.speed.jax_result import JaxMeasurement, JaxSpeed, JaxTiming
 from hvadam_bench.studies.speed.result import Plan

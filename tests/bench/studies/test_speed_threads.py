@@ -11,7 +11,7 @@ import pytest
 import torch
 from made_timings import TINY
 
-from hvadam_bench.publishing.speed.threads import list_notes, list_placement, tabulate
+from hvadam_bench.pages.speed.threads import list_notes, list_placement, tabulate
 from hvadam_bench.studies.speed import first_touch, threads
 from hvadam_bench.studies.speed.contenders import ADAM, REFERENCE, Contender
 from hvadam_bench.studies.speed.first_touch import largest_share, memory_nodes

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from made_records import made_record
 
-from hvadam_bench.publishing import step_rule as page
+from hvadam_bench.pages import step_rule as page
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.files import write_packed
 from hvadam_bench.running.records import PACKED, Point, Record, Role, Status, Store
-from hvadam_bench.studies import step_rule
-from hvadam_bench.studies.json_form import from_json
-from hvadam_bench.studies.step_rule import StepRule
+from hvadam_bench.studies._results import from_json
+from hvadam_bench.studies.step_rule import result as step_rule
+from hvadam_bench.studies.step_rule.result import StepRule
 from hvadam_bench.sweeping import recipes
 from hvadam_bench.sweeping.ledger import Ledger
 from hvadam_bench.sweeping.recipes.step_rule import NOISY, SMOOTH

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from hvadam_bench.publishing.throughput import throughput_table
+from hvadam_bench.pages.throughput import throughput_table
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.training import Training
-from hvadam_bench.studies import throughput
+from hvadam_bench.studies.speed import throughput
 
 
 def test_the_bare_loop_takes_the_runners_steps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from hvadam_bench.contenders import create, get, names
-from hvadam_bench.studies import json_form
+from hvadam_bench.studies import _results
 from hvadam_bench.studies.toy_functions import angle, heats, race, rows, summary
 from hvadam_bench.studies.toy_functions.functions import FUNCTIONS, Array, Fan, Problem
 from hvadam_bench.studies.toy_functions.heats import Heat, HeatResult
@@ -244,8 +244,8 @@ def test_summaries_count_ties_failures_and_divergence() -> None:
     assert found.contenders["hvadam"].tuned.diverged == 2
     assert found.contenders["hvadam"].tuned.loss == (1e-15, 0.5, None)
     assert summary.winners({n: np.array(x) for n, x in losses.items()}) == "bb-a"
-    text = json.dumps(json_form.to_json(found), allow_nan=False)
-    assert json_form.from_json(FunctionResult, json.loads(text)) == found
+    text = json.dumps(_results.to_json(found), allow_nan=False)
+    assert _results.from_json(FunctionResult, json.loads(text)) == found
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from hvadam_bench.publishing.speed.training import tabulate
+from hvadam_bench.pages.speed.training import tabulate
 from hvadam_bench.studies.speed import training
 from hvadam_bench.studies.speed.contenders import ADAM, Contender
 from hvadam_bench.studies.speed.training import TrainingSpeed, Workload, measure

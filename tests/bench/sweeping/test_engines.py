@@ -20,7 +20,7 @@ from hvadam_bench.running.runner import PrunedError
 from hvadam_bench.sweeping.engines import Engine, Job, Outcome, make_engine, perform
 from hvadam_bench.sweeping.engines.local import LocalEngine
 from hvadam_bench.sweeping.pruning import GRACE, Pruning, curve_of
-from hvadam_bench.sweeping.search import Entry, Study
+from hvadam_bench.sweeping.search import Contest, Entry
 from hvadam_bench.sweeping.sweep import Sweep
 
 ACCURACY = Metric("accuracy", "max")
@@ -198,7 +198,7 @@ def test_a_ray_node_that_dies_loses_no_run_and_doubles_none(tmp_path: Path) -> N
     from ray.cluster_utils import Cluster
 
     store = Store(tmp_path)
-    study = Study(
+    study = Contest(
         "digits_mlp", [Entry("adam")], "smoke", settings={"epochs": 200}, trials=3, seeds=4
     )
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})

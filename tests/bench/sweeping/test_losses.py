@@ -15,19 +15,19 @@ from made_engines import Inline, Instant, peak
 from rich.console import Console
 
 from hvadam_bench.analysis.grouping import group
-from hvadam_bench.publishing.report.page import render_markdown
-from hvadam_bench.publishing.sweeps import sweep_and_show
+from hvadam_bench.pages.report.page import render_markdown
+from hvadam_bench.pages.sweeps import sweep_and_show
 from hvadam_bench.running import checkpoints, files
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Record, Store
 from hvadam_bench.sweeping import sweep as sweeping
 from hvadam_bench.sweeping.engines import Engine, Outcome
 from hvadam_bench.sweeping.engines.local import LocalEngine
-from hvadam_bench.sweeping.search import TUNING_SEED, Entry, Study
+from hvadam_bench.sweeping.search import TUNING_SEED, Contest, Entry
 from hvadam_bench.sweeping.sweep import Sweep
 
-ADAM = Study("digits_mlp", [Entry("adam")], seeds=1)
-PAIR = Study("digits_mlp", [Entry("adam"), Entry("sgd")], seeds=3)
+ADAM = Contest("digits_mlp", [Entry("adam")], seeds=1)
+PAIR = Contest("digits_mlp", [Entry("adam"), Entry("sgd")], seeds=3)
 KILLED = "the worker process was killed by signal 9."
 
 
@@ -124,7 +124,7 @@ def test_a_disk_that_is_full_throughout_gives_no_verdict_and_no_extension(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(tmp_path)
-    study = Study("digits_mlp", PAIR.entries, "smoke", settings={"epochs": 1}, trials=3, seeds=1)
+    study = Contest("digits_mlp", PAIR.entries, "smoke", settings={"epochs": 1}, trials=3, seeds=1)
 
     def full(file: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -150,7 +150,9 @@ def test_a_disk_that_is_full_throughout_gives_no_verdict_and_no_extension(
 def test_memory_that_runs_out_once_moves_no_choice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study = Study("digits_mlp", [Entry("adam")], "smoke", settings={"epochs": 1}, trials=3, seeds=1)
+    study = Contest(
+        "digits_mlp", [Entry("adam")], "smoke", settings={"epochs": 1}, trials=3, seeds=1
+    )
     whole, scarce = Store(tmp_path / "whole"), Store(tmp_path / "scarce")
     Sweep([study], whole).run(Inline(whole))
     steps, real = iter(range(10**9)), torch.optim.Adam.step
@@ -214,7 +216,7 @@ def test_runs_that_another_process_makes_are_waited_for(
 def test_workers_killed_again_and_again_leave_no_verdict(tmp_path: Path) -> None:
     store = Store(tmp_path)
     settings = {"epochs": 400}  # long enough to be killed
-    study = Study("digits_mlp", [Entry("adam")], "smoke", settings=settings, trials=3, seeds=1)
+    study = Contest("digits_mlp", [Entry("adam")], "smoke", settings=settings, trials=3, seeds=1)
     sweep, engine = Sweep([study], store), LocalEngine(store, 2)
     kills: list[int] = []
 
@@ -244,7 +246,7 @@ def test_who_lost_everything_has_a_row_that_says_so(store: Store) -> None:
 
 
 def test_a_report_has_no_verdict_where_hvadams_runs_were_lost(store: Store) -> None:
-    study = Study("digits_mlp", [Entry("adam"), Entry("hvadam")], seeds=3)
+    study = Contest("digits_mlp", [Entry("adam"), Entry("hvadam")], seeds=3)
     shown(Sweep([study], store), Instant(store, losing({("hvadam", 3e-3, 2): 3})))
     text = " ".join(render_markdown(store).split())
     assert "Runs of HVAdam are not finished, so there is no verdict; sweep again." in text

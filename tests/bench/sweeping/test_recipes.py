@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 
 from hvadam_bench import cli, contenders, tasks
-from hvadam_bench.publishing import sweeps
+from hvadam_bench.pages import sweeps
 from hvadam_bench.running.options import check
 from hvadam_bench.sweeping import recipes
-from hvadam_bench.sweeping.search import Study
+from hvadam_bench.sweeping.search import Contest
 
 SWEPT = [name for name in recipes.names() if recipes.get(name).studies]
 PUBLISHED = [name for name in SWEPT if name.endswith("_published")]
 
 
-def study_of(name: str, task: str) -> Study:
+def study_of(name: str, task: str) -> Contest:
     return next(study for study in recipes.get(name).studies if study.task == task)
 
 

@@ -17,8 +17,8 @@ from made_records import made_record
 
 from hvadam_bench import contenders, tasks
 from hvadam_bench.analysis.grouping import ContenderRuns, group
-from hvadam_bench.publishing.report.answers import answer_of
-from hvadam_bench.publishing.report.page import sections_of
+from hvadam_bench.pages.report.answers import answer_of
+from hvadam_bench.pages.report.page import sections_of
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import REFERENCE_NOTE, Record, Store
 from hvadam_bench.sweeping.costs import Costs
@@ -27,15 +27,15 @@ from hvadam_bench.sweeping.recipes._spec import Recipe
 from hvadam_bench.sweeping.search import (
     EXTENSIONS,
     Arm,
+    Contest,
     Entry,
-    Study,
     ladder,
     narrowed,
 )
 from hvadam_bench.sweeping.sweep import Sweep
 
 
-def run(study: Study, store: Store, end: Callable[[RunConfig], Record | Outcome]) -> tuple:
+def run(study: Contest, store: Store, end: Callable[[RunConfig], Record | Outcome]) -> tuple:
     sweep, engine = Sweep([study], store), Instant(store, end)
     sweep.run(engine)
     return sweep, engine
@@ -52,7 +52,7 @@ EVERYONE = [Entry(name) for name in contenders.names()]
 
 
 def test_everyone_gets_the_same_number_of_trials_around_its_own_default() -> None:
-    for arm in Study("digits_mlp", EVERYONE).arms():
+    for arm in Contest("digits_mlp", EVERYONE).arms():
         rates = sorted(trial.options["lr"] for trial in arm.trials)
         assert len(set(rates)) == 7
         default = contenders.get(arm.entry.contender).defaults["lr"]
@@ -63,7 +63,7 @@ def test_everyone_gets_the_same_number_of_trials_around_its_own_default() -> Non
 def test_another_option_to_search_costs_everyone_as_many_trials() -> None:
     entries = [Entry("adam"), Entry("hvadam", axes={"gamma": (0.0, 0.1, 0.5, 1.0)})]
     entries.append(Entry("padam", axes={"partial": (0.1, 0.2, 0.3)}))
-    adam, hvadam, padam = Study("digits_mlp", entries, trials=5).arms()
+    adam, hvadam, padam = Contest("digits_mlp", entries, trials=5).arms()
     assert len(adam.trials) == len(hvadam.trials) == len(padam.trials) == 20
     assert len({trial.options["lr"] for trial in adam.trials}) == 20
     assert len({trial.options["lr"] for trial in hvadam.trials}) == 5
@@ -71,13 +71,13 @@ def test_another_option_to_search_costs_everyone_as_many_trials() -> None:
     # No narrower for being finer.
     assert max(t.options["lr"] for t in adam.trials) >= max(t.options["lr"] for t in hvadam.trials)
     # Who is left out of a run changes nothing for the others.
-    alone = narrowed([Study("digits_mlp", entries, trials=5)], contenders=["adam"])[0].arms()
+    alone = narrowed([Contest("digits_mlp", entries, trials=5)], contenders=["adam"])[0].arms()
     assert [arm.trials for arm in alone] == [adam.trials]
 
 
 def test_a_rate_can_be_anothers(store: Store) -> None:
     entries = [Entry("adam"), Entry("nadam", rate_of="adam"), Entry("sgd", rates=[0.5])]
-    study = Study("digits_mlp", entries, trials=3, seeds=2)
+    study = Contest("digits_mlp", entries, trials=3, seeds=2)
     sweep, engine = run(study, store, peak(1e-3))
     assert runs_of(sweep, "adam").options["lr"] == 1e-3
     assert runs_of(sweep, "nadam").options["lr"] == 1e-3
@@ -89,7 +89,7 @@ def test_a_rate_can_be_anothers(store: Store) -> None:
     assert [arm.entry.contender for arm in narrow.arms()] == ["adam", "nadam"]
 
 
-PLAIN = Study("digits_mlp", [Entry("adam"), Entry("hvadam")])
+PLAIN = Contest("digits_mlp", [Entry("adam"), Entry("hvadam")])
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_rates_and_changes_are_for_everyone() -> None:
         Entry("nadam", rate_of="adam"),
         Entry("sgd", rates=[1.0]),
     ]
-    study = Study("digits_mlp", entries, settings={"width": 8}, tuning_settings={"epochs": 1})
+    study = Contest("digits_mlp", entries, settings={"width": 8}, tuning_settings={"epochs": 1})
     changes = {"options": {"weight_decay": 0.1}, "settings": {"epochs": 2}}
     [changed] = narrowed([study], rates=[1e-3, 3e-3], **changes)
     for arm in changed.arms():
@@ -156,7 +156,7 @@ def test_rungs_rise_by_three_and_ten(first: float, rung: int, fineness: int) -> 
 
 
 def test_the_winner_is_judged_by_seeds_nobody_tuned_on(store: Store) -> None:
-    study = Study("digits_mlp", [Entry("adam"), Entry("sgd")], tuning_seeds=2, seeds=4)
+    study = Contest("digits_mlp", [Entry("adam"), Entry("sgd")], tuning_seeds=2, seeds=4)
     sweep, engine = run(study, store, peak(3e-3))
     adam, sgd = runs_of(sweep, "adam"), runs_of(sweep, "sgd")
     assert adam.options == sgd.options == {"lr": 3e-3}
@@ -176,7 +176,7 @@ def test_the_winner_is_judged_by_seeds_nobody_tuned_on(store: Store) -> None:
 def test_a_best_rate_at_the_edge_extends_the_grid(
     store: Store, best: float, extensions: int, at_edge: bool
 ) -> None:
-    sweep, _ = run(Study("digits_mlp", [Entry("adam")], seeds=1), store, peak(best))
+    sweep, _ = run(Contest("digits_mlp", [Entry("adam")], seeds=1), store, peak(best))
     adam = runs_of(sweep, "adam")
     assert (len(adam.trials), adam.at_edge) == (7 + extensions, at_edge)
     tried = sorted(options["lr"] for options in adam.trials)
@@ -184,13 +184,13 @@ def test_a_best_rate_at_the_edge_extends_the_grid(
 
 
 def test_all_diverged_searches_downwards(store: Store) -> None:
-    study = Study("digits_mlp", [Entry("adam")], trials=3, seeds=1)
+    study = Contest("digits_mlp", [Entry("adam")], trials=3, seeds=1)
     sweep, _ = run(study, store, peak(1e-6))
     assert runs_of(sweep, "adam").options == {"lr": 1e-6}
 
 
 def test_a_second_time_does_nothing_and_a_third_with_more_seeds_only_those(store: Store) -> None:
-    study = Study("digits_mlp", [Entry("adam")], seeds=2)
+    study = Contest("digits_mlp", [Entry("adam")], seeds=2)
     first, _ = run(study, store, peak(1e-3))
     again, idle = run(study, store, peak(1e-3))
     assert idle.jobs == []
@@ -204,7 +204,7 @@ def test_a_published_search_is_repeated_as_it_was(store: Store) -> None:
         Entry("adam", {"lr": 1e-3}),
         Entry("hvadam", {"eps": 1e-8}, {"gamma": (0.0, 1.0)}, rates=(1e-2, 1e-3)),
     ]
-    study = Study("digits_mlp", entries, budget="published", seeds=1)
+    study = Contest("digits_mlp", entries, budget="published", seeds=1)
     sweep, engine = run(study, store, peak(1.0))
     assert {config.contender for config in engine.tuning} == {"hvadam"}
     assert len(engine.tuning) == 4
@@ -221,7 +221,7 @@ def test_a_task_that_cannot_start_leaves_the_others_alone(store: Store) -> None:
             return Outcome(config, "refused", "its data is not here")
         return peak(1e-3)(config)
 
-    studies = [Study(task, [Entry("adam")], seeds=1) for task in ("digits_mlp", "digits_cnn")]
+    studies = [Contest(task, [Entry("adam")], seeds=1) for task in ("digits_mlp", "digits_cnn")]
     sweep, engine = Sweep(studies, store), Instant(store, end)
     sweep.run(engine)
     assert sweep.refused == {"digits_cnn": "its data is not here"}
@@ -239,7 +239,7 @@ def test_the_longest_run_goes_first(store: Store) -> None:
 
     for task in seconds:
         store.put(end(RunConfig(task, "adam", seed=77, options={"lr": 1e-3})))
-    studies = [Study(task, [Entry("adam")], seeds=1) for task in seconds]
+    studies = [Contest(task, [Entry("adam")], seeds=1) for task in seconds]
     engine = Instant(store, end)
     Sweep(studies, store).run(engine)
     assert [job.config.task for job in engine.jobs[:7]] == ["digits_cnn"] * 7
@@ -247,7 +247,7 @@ def test_the_longest_run_goes_first(store: Store) -> None:
 
 def test_progress_ends_with_all_runs_over(store: Store) -> None:
     seen = []
-    study = Study("digits_mlp", [Entry("adam"), Entry("sgd")], seeds=2)
+    study = Contest("digits_mlp", [Entry("adam"), Entry("sgd")], seeds=2)
     Sweep([study], store).run(Instant(store, peak(3e-3)), seen.append)
     assert seen[0].over == 0
     assert seen[0].total == 2 * (7 + 2)
@@ -258,7 +258,7 @@ def test_progress_ends_with_all_runs_over(store: Store) -> None:
 
 def test_rivals_are_the_same_contenders_trials_and_winners_have_none(store: Store) -> None:
     entries = [Entry("adam"), Entry("sgd")]
-    study = Study("digits_mlp", entries, seeds=1, pruner="median")
+    study = Contest("digits_mlp", entries, seeds=1, pruner="median")
     _, engine = run(study, store, peak(3e-3))
     tuned = [job for job in engine.jobs if job.role == "tuning"]
     assert {job.pruner for job in tuned} == {"median"}
@@ -270,7 +270,7 @@ def test_rivals_are_the_same_contenders_trials_and_winners_have_none(store: Stor
 
 def test_trainings_see_as_many_examples_for_everyone(store: Store) -> None:
     entries = [Entry("sgd"), Entry("hvadam")]
-    study = Study("digits_mlp", entries, scale="smoke", trials=3, seeds=1)
+    study = Contest("digits_mlp", entries, scale="smoke", trials=3, seeds=1)
     sweep, engine = Sweep([study], store, "quick"), Inline(store)
     sweep.run(engine)
     for name in ("sgd", "hvadam"):
@@ -354,7 +354,7 @@ def test_the_command_line_reports_and_refuses(tmp_path: Path) -> None:
 
 
 def test_arms_remember_nothing(store: Store) -> None:
-    study = Study("digits_mlp", [Entry("adam")], seeds=1)
+    study = Contest("digits_mlp", [Entry("adam")], seeds=1)
     sweep, _ = run(study, store, peak(1e-3))
     [arm] = study.arms()
     assert isinstance(arm, Arm)
@@ -363,7 +363,7 @@ def test_arms_remember_nothing(store: Store) -> None:
 
 
 def test_a_run_made_for_another_purpose_is_read_in_the_plans_role(store: Store) -> None:
-    study = Study("digits_mlp", [Entry("adam")], trials=3, seeds=1)
+    study = Contest("digits_mlp", [Entry("adam")], trials=3, seeds=1)
     sweep, _ = run(study, store, peak(1e-3))
     for record in list(store):
         store.put(replace(record, study="", role="judged"))
@@ -374,7 +374,7 @@ def test_a_run_made_for_another_purpose_is_read_in_the_plans_role(store: Store) 
 
 
 def test_the_report_groups_a_sweeps_records_as_the_sweep_does(store: Store) -> None:
-    study = Study("digits_mlp", [Entry("adam"), Entry("sgd")], seeds=2)
+    study = Contest("digits_mlp", [Entry("adam"), Entry("sgd")], seeds=2)
     sweep, _ = run(study, store, peak(3e-3))
     [reported] = group(store)
     [reading] = sweep.results()
@@ -390,7 +390,7 @@ def test_the_report_groups_a_sweeps_records_as_the_sweep_does(store: Store) -> N
 
 def test_tuning_at_half_length_chooses_for_runs_of_full_length(store: Store) -> None:
     half, full = {"epochs": 2}, {"epochs": 4, "batch_size": 16}
-    study = Study(
+    study = Contest(
         *("digits_mlp", [Entry("adam"), Entry("sgd")], "smoke"),
         **{"settings": full, "tuning_settings": half, "trials": 3, "seeds": 2},
     )
@@ -416,7 +416,7 @@ def test_tuning_at_half_length_chooses_for_runs_of_full_length(store: Store) -> 
 
 
 def test_before_anything_is_judged_results_have_the_settings_to_be_judged(store: Store) -> None:
-    study = Study(
+    study = Contest(
         *("digits_mlp", [Entry("adam")], "smoke"),
         **{"settings": {"epochs": 4}, "tuning_settings": {"epochs": 2}, "trials": 3, "seeds": 1},
     )
@@ -429,7 +429,7 @@ def test_before_anything_is_judged_results_have_the_settings_to_be_judged(store:
 
 
 def test_half_length_takes_half_the_time(store: Store) -> None:
-    study = Study("digits_mlp", [Entry("adam")], "smoke", trials=3, seeds=1)
+    study = Contest("digits_mlp", [Entry("adam")], "smoke", trials=3, seeds=1)
     epochs = tasks.get("digits_mlp").scales["smoke"]["epochs"]
     halved = replace(study, settings={"epochs": 2 * epochs}, tuning_settings={"epochs": epochs})
     one, other = (Sweep([s], store).progress(1).seconds_left for s in (study, halved))
@@ -446,7 +446,7 @@ def test_a_study_may_ask_for_the_middle_of_the_plateau(store: Store) -> None:
         value = {1e-3: 0.790, 3e-3: 0.795, 1e-2: 0.8}.get(lr, 0.5)
         return made_record(value, config=config)
 
-    study = Study("digits_mlp", [Entry("adam")], seeds=1)
+    study = Contest("digits_mlp", [Entry("adam")], seeds=1)
     best, _ = run(study, store, end)
     assert runs_of(best, "adam").options == {"lr": 1e-2}
     middle, engine = run(replace(study, choice="plateau", split_error=0.02), store, end)

@@ -5,6 +5,7 @@ Each command is a function of ``studies``, ``runs`` or ``comparisons``; ``app`` 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 
 from hvadam_bench.cli.errors import (
@@ -46,10 +47,13 @@ def main(args: Sequence[str] | None = None, own: Mapping[str, str] | None = None
 def _run(args: Sequence[str] | None, own: Mapping[str, str]) -> int:
     import typer  # here, for it may be missing
 
-    from hvadam_bench.cli.app import make_app
+    from hvadam_bench.cli.app import COMMANDS, SHORT, make_app
 
     try:
-        code = make_app(own)(args=args, prog_name="hvadam", standalone_mode=False) or 0
+        given = sys.argv[1:] if args is None else list(args)
+        if given and given[0] in SHORT and given[0] not in COMMANDS:
+            given.insert(0, "study")
+        code = make_app(own, given)(args=given, prog_name="hvadam", standalone_mode=False) or 0
         return tell_interrupt("", args) if code == INTERRUPTED else code
     except typer.Abort:  # so older typers tell of Ctrl-C
         return tell_interrupt("", args)

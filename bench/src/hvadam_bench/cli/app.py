@@ -1,7 +1,7 @@
 """The commands, in the order of `hvadam --help`."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -15,7 +15,6 @@ COMMANDS = {
     "theory": studies.theory,
     "valley": studies.valley,
     "explore": comparisons.explore,
-    "scaling": studies.scaling,
     "throughput": studies.throughput,
     "baselines": studies.baselines,
     "evaluation-times": studies.evaluation_times,
@@ -26,20 +25,21 @@ COMMANDS = {
     "sweep": comparisons.sweep_recipe,
     "evidence": comparisons.evidence,
     "findings": comparisons.findings,
-    "variants": comparisons.variants,
     "step-rule": comparisons.step_rule,
-    "high-rates": comparisons.high_rates,
     "report": comparisons.report,
     "open": comparisons.open_report,
 }
+# Studies that are asked for so often that `hvadam NAME` is short for `hvadam study NAME`.
+SHORT = ("demo", "evidence", "speed", "theory", "valley")
 DATA_COMMANDS = {"list": runs.list_data, "get": runs.get_data}
 
 
-def make_app(own: Mapping[str, str]) -> typer.Typer:
+def make_app(own: Mapping[str, str], args: Sequence[str] = ()) -> typer.Typer:
     """Return the command line as typer has it.
 
     Args:
         own: Commands that the library answers before anybody is asked here, with a line of help.
+        args: The arguments, of which the first ones say which study has to be loaded.
     """
     app = typer.Typer(
         pretty_exceptions_enable=False,
@@ -55,7 +55,17 @@ def make_app(own: Mapping[str, str]) -> typer.Typer:
             # As the short help it is wrapped; the first line of a long one would be cut.
             group.command(name, short_help=inspect.getdoc(command))(command)
     app.add_typer(data, name="data", help="List data sets, and download them.")
+    app.add_typer(_study_app(args), name="study", help="Answer one question, and write its page.")
     return app
+
+
+def _study_app(args: Sequence[str]) -> typer.Typer:
+    """Return the commands of the studies that the arguments may mean: one, all, or none."""
+    if args[:1] != ["study"]:
+        return typer.Typer()
+    from hvadam_bench.cli import study  # which loads the studies
+
+    return study.make_app(args[1] if len(args) > 1 else None)
 
 
 def show_version(wanted: bool) -> None:

@@ -35,7 +35,7 @@ def list_recipes(
     ] = Path("runs"),
 ) -> None:
     """Show the recipes: what each makes again, of which tasks, and what it costs."""
-    from hvadam_bench.publishing.sweeps import recipes_table
+    from hvadam_bench.pages.sweeps import recipes_table
     from hvadam_bench.running.records import Store
 
     Console().print(recipes_table(Store(store)))
@@ -83,7 +83,7 @@ def sweep_recipe(
     plugins: Plugins = None,
 ) -> None:
     """Tune every contender alike, run the winners with fresh seeds; skips what is recorded."""
-    from hvadam_bench.publishing.sweeps import sweep_and_show
+    from hvadam_bench.pages.sweeps import sweep_and_show
     from hvadam_bench.running.options import check
     from hvadam_bench.running.records import Store
     from hvadam_bench.sweeping import recipes
@@ -141,7 +141,7 @@ def evidence(
     workers: Workers = None,
 ) -> None:
     """Make the whole comparison, hours of it; goes on where the records end, and packs them."""
-    from hvadam_bench.publishing.sweeps import gather_and_show
+    from hvadam_bench.pages.sweeps import gather_and_show
     from hvadam_bench.studies.evidence.parts import PARTS, plan
 
     chosen = parse_names(parts, PARTS, "part", "'--parts'")
@@ -164,7 +164,7 @@ def findings(
     ] = Path("."),
 ) -> None:
     """Tell what the comparison found so far: pages, figures and the README's answer."""
-    from hvadam_bench.publishing.findings import publish
+    from hvadam_bench.pages.findings import publish
     from hvadam_bench.studies.evidence.summary import compute
 
     try:
@@ -179,33 +179,6 @@ def findings(
         typer.echo(f"not finished: {cut.task} {cut.about}".rstrip())
 
 
-def variants(
-    store: Work = Path("runs/studies"),
-    results: Results = Path("results"),
-    workers: Workers = None,
-) -> None:
-    """Compare low-bit state and the late step with the exact one, in minutes; resumes."""
-    from hvadam_bench.publishing.sweeps import gather_and_show
-    from hvadam_bench.publishing.variants import variants_table
-    from hvadam_bench.studies import variants as study
-
-    make_directory(store, "'--store'")
-    make_directory(results, "'--results'")
-    records = study.store_of(store, results)
-    console = Console()
-    try:
-        with keeping(f"what is recorded in {store}, and checkpoints of what was under way"):
-            finished = gather_and_show(study.plan(records), workers, console)
-        if not finished:
-            raise typer.Exit(FAILED)
-        found = study.compare(records)
-    except ValueError as error:
-        raise typer.Exit(fail(str(error))) from error
-    found.save(results / "variants.json")
-    console.print(variants_table(found).terminal())
-    typer.echo(f"wrote {results / 'variants.json'}")
-
-
 def step_rule(
     stages: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Only these stages; commas between them.")
@@ -216,9 +189,9 @@ def step_rule(
     workers: Workers = None,
 ) -> None:
     """Score candidates for the hidden step against Adam and NAdam, in stages; resumes."""
-    from hvadam_bench.publishing import step_rule as page
-    from hvadam_bench.publishing.sweeps import gather_and_show
-    from hvadam_bench.studies import step_rule as study
+    from hvadam_bench.pages import step_rule as page
+    from hvadam_bench.pages.sweeps import gather_and_show
+    from hvadam_bench.studies.step_rule import result as study
 
     known = study.stages()
     chosen = known if stages is None else parse_names(stages, known, "stage", "'--stages'")
@@ -240,32 +213,6 @@ def step_rule(
         raise typer.Exit(FAILED)
 
 
-def high_rates(
-    store: Work = Path("runs/studies"),
-    results: Results = Path("results"),
-    docs: Annotated[Path, typer.Option(metavar="DIR", help="Where the page goes.")] = Path("docs"),
-    workers: Workers = None,
-) -> None:
-    """Compare preconditioners at learning rates above the best, in minutes; resumes."""
-    from hvadam_bench.publishing import high_rates as page
-    from hvadam_bench.publishing.sweeps import gather_and_show
-    from hvadam_bench.studies import high_rates as study
-
-    for folder, option in ((store, "'--store'"), (results, "'--results'"), (docs, "'--docs'")):
-        make_directory(folder, option)
-    records = study.store_of(store, results)
-    try:
-        with keeping(f"what is recorded in {store}, and checkpoints of what was under way"):
-            finished = gather_and_show(study.plan(records), workers, Console())
-        written = page.write(study.measure(records), results, docs)
-    except ValueError as error:
-        raise typer.Exit(fail(str(error))) from error
-    for path in written:
-        typer.echo(f"wrote {path}")
-    if not finished:
-        raise typer.Exit(FAILED)
-
-
 def report(
     store: Annotated[
         Path, typer.Option(metavar="DIR", help="Where the records are, packed or not.")
@@ -279,7 +226,7 @@ def report(
     plugins: Plugins = None,
 ) -> None:
     """Show what the records say, on one HTML page that needs no network."""
-    from hvadam_bench.publishing.report import write
+    from hvadam_bench.pages.report import write
     from hvadam_bench.running.records import Store
     from hvadam_bench.running.sources import current
 
@@ -323,7 +270,7 @@ def open_report(
 
 def explore() -> None:
     """Open the explorer in the browser: a valley to touch, with optimizers racing in it."""
-    _open(Path(__file__).resolve().parents[1] / "publishing" / "explorer" / "index.html")
+    _open(Path(__file__).resolve().parents[1] / "explorer" / "index.html")
 
 
 def _open(page: Path) -> None:

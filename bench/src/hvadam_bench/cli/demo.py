@@ -7,8 +7,8 @@ from pathlib import Path
 from rich.console import Console
 
 from hvadam_bench.cli.wiring import draw_paths
-from hvadam_bench.publishing import report
-from hvadam_bench.publishing.sweeps import sweep_and_show
+from hvadam_bench.pages import report
+from hvadam_bench.pages.sweeps import sweep_and_show
 from hvadam_bench.running.records import Store
 from hvadam_bench.studies.toy_functions.functions import Problem
 from hvadam_bench.studies.toy_functions.result import PAPER_FOUR

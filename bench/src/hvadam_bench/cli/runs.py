@@ -52,14 +52,14 @@ def get_data(
 
 def list_tasks(plugins: Plugins = None) -> None:
     """Show the tasks, what counts in each, and whether its data is there."""
-    from hvadam_bench.publishing.summary import tasks_table
+    from hvadam_bench.pages.summary import tasks_table
 
     Console().print(tasks_table())
 
 
 def list_contenders(plugins: Plugins = None) -> None:
     """Show the contenders: their papers, whose code runs, and their defaults."""
-    from hvadam_bench.publishing.summary import contenders_table
+    from hvadam_bench.pages.summary import contenders_table
 
     Console().print(contenders_table())
 
@@ -88,7 +88,7 @@ def run_one(
     plugins: Plugins = None,
 ) -> None:
     """Train one contender on one task and record it; resumes where it was interrupted."""
-    from hvadam_bench.publishing.summary import run_and_show
+    from hvadam_bench.pages.summary import run_and_show
     from hvadam_bench.running.config import RunConfig
     from hvadam_bench.running.options import check
     from hvadam_bench.running.records import FINAL, Store

@@ -223,21 +223,6 @@ def valley(
             race(problems, racers, steps, out, Console())
 
 
-def scaling(
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The page to write.")] = Path(
-        "docs/scaling.md"
-    ),
-) -> None:
-    """Work out what HVAdam costs on many ranks, check it with a fake process group."""
-    from hvadam_bench.publishing.scaling import render
-    from hvadam_bench.running.files import write_atomically
-    from hvadam_bench.studies.scaling import simulate_all
-
-    refuse_directory(out, "scaling.md")
-    write_atomically(out, render(simulate_all()).encode())
-    typer.echo(f"wrote {out}")
-
-
 def throughput(
     tasks: Annotated[
         str, typer.Option(metavar="NAMES", help="Which; commas between them.")
@@ -246,9 +231,9 @@ def throughput(
 ) -> None:
     """Time the runner beside a loop written by hand, in blocks of steps that take turns."""
     from hvadam_bench.cli.wiring import bar
-    from hvadam_bench.publishing.throughput import throughput_table
+    from hvadam_bench.pages.throughput import throughput_table
     from hvadam_bench.running.config import RunConfig
-    from hvadam_bench.studies.throughput import measure, summarize
+    from hvadam_bench.studies.speed.throughput import measure, summarize
     from hvadam_bench.tasks import names
 
     chosen = parse_names(tasks, names(), "task", "'--tasks'")
@@ -274,7 +259,7 @@ def evaluation_times(
 ) -> None:
     """Time a gradient evaluation with each contender's step; on a quiet machine, some minutes."""
     from hvadam_bench.cli.wiring import bar
-    from hvadam_bench.publishing.evaluation_times import evaluation_times_table
+    from hvadam_bench.pages.evaluation_times import evaluation_times_table
     from hvadam_bench.studies.evidence.describe import REFERENCES
     from hvadam_bench.studies.evidence.parts import planned
     from hvadam_bench.studies.evidence.timing import measure
@@ -299,7 +284,7 @@ def baselines(
 ) -> None:
     """Fit logistic regression and bigrams where small networks are compared; a minute or two."""
     from hvadam_bench.cli.wiring import bar
-    from hvadam_bench.publishing.baselines import baselines_table
+    from hvadam_bench.pages.baselines import baselines_table
     from hvadam_bench.studies.evidence.baselines import measure
 
     refuse_directory(out, "baselines.json")

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from hvadam_bench.publishing.formatting import duration
+from hvadam_bench.pages.formatting import duration
 from hvadam_bench.terminal import Lines, say
 
 if TYPE_CHECKING:
-    from hvadam_bench.studies.progress import OnProgress
+    from hvadam_bench.studies._study import OnProgress
     from hvadam_bench.studies.speed.contenders import Contender
     from hvadam_bench.studies.speed.result import Plan
     from hvadam_bench.studies.speed.shapes import Shape
@@ -42,7 +42,7 @@ def race(
             every run, so that a second call goes on from there.
         console: Where progress goes.
     """
-    from hvadam_bench.publishing import toy_functions
+    from hvadam_bench.pages import toy_functions
     from hvadam_bench.studies.toy_functions.comparison import compare
 
     kept = out / "valley-runs"
@@ -56,7 +56,7 @@ def race(
 
 def race_by_condition(out: Path, console: Console) -> None:
     """Race down valleys of growing condition numbers; write results, page and figure."""
-    from hvadam_bench.publishing.toy_functions import condition as page
+    from hvadam_bench.pages.toy_functions import condition as page
     from hvadam_bench.studies.toy_functions import condition as study
 
     with bar(console) as on_progress:
@@ -78,8 +78,8 @@ def draw_paths(
         The pictures, one for each function.
     """
     from hvadam_bench.contenders import names
-    from hvadam_bench.publishing import toy_functions
-    from hvadam_bench.publishing.toy_functions.paths import few
+    from hvadam_bench.pages import toy_functions
+    from hvadam_bench.pages.toy_functions.paths import few
     from hvadam_bench.studies.toy_functions.paths import follow
 
     shown = few([name for name in names() if name in contenders])
@@ -96,7 +96,7 @@ def draw_paths(
 
 def measure_theorems(rounds: int, out: Path, console: Console) -> None:
     """Measure the theorems; write results, page and figures, and print a summary."""
-    from hvadam_bench.publishing import theorems
+    from hvadam_bench.pages import theorems
     from hvadam_bench.studies.theorems.measurement import measure
 
     with bar(console) as on_progress:
@@ -116,8 +116,8 @@ def time_steps(
     growing: tuple[Sequence[Shape], Sequence[Shape]] | None = None,
 ) -> None:
     """Time steps; print the tables and how to read them, write numbers and charts."""
-    from hvadam_bench.publishing import speed
-    from hvadam_bench.publishing.speed.tables import list_notes, tabulate
+    from hvadam_bench.pages import speed
+    from hvadam_bench.pages.speed.tables import list_notes, tabulate
     from hvadam_bench.studies.speed.benchmark import benchmark
 
     with bar(console) as on_progress:
@@ -138,7 +138,7 @@ def time_jax_steps(
     Raises:
         ValueError: There are fewer cores than threads.
     """
-    from hvadam_bench.publishing.speed import jax_page
+    from hvadam_bench.pages.speed import jax_page
     from hvadam_bench.studies.speed.jax_steps import benchmark, limit_threads
 
     limit_threads(threads)
@@ -153,7 +153,7 @@ def time_threads(
     shapes: Sequence[Shape], counts: Sequence[int], plan: Plan, out: Path, console: Console
 ) -> None:
     """Time steps with several numbers of threads; print the tables, write the numbers."""
-    from hvadam_bench.publishing.speed.threads import list_notes, tabulate
+    from hvadam_bench.pages.speed.threads import list_notes, tabulate
     from hvadam_bench.studies.speed.threads import benchmark
 
     placed = next((shape for shape in shapes if shape.name == "huge"), None)
@@ -168,7 +168,7 @@ def time_threads(
 
 def time_training(out: Path, console: Console, *, threads: int, quick: bool) -> None:
     """Time whole training steps; print the table, write the numbers."""
-    from hvadam_bench.publishing.speed.training import READING, tabulate
+    from hvadam_bench.pages.speed.training import READING, tabulate
     from hvadam_bench.studies.speed.training import measure
     from hvadam_bench.studies.speed.workloads import WORKLOADS
 

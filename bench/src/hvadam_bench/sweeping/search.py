@@ -68,7 +68,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Study:
+class Contest:
     """One task, everyone who competes on it, and what each may spend.
 
     Attributes:
@@ -163,7 +163,7 @@ class Arm:
     """
 
     def __init__(
-        self, study: Study, entry: Entry, most: int, count: int, tuner: Arm | None = None
+        self, study: Contest, entry: Entry, most: int, count: int, tuner: Arm | None = None
     ) -> None:
         """Set the trials.
 
@@ -343,7 +343,7 @@ def ladder(first: float, rung: int, fineness: int = 1) -> float:
 
 
 def narrowed(
-    studies: Sequence[Study],
+    studies: Sequence[Contest],
     *,
     tasks: Sequence[str] | None = None,
     contenders: Sequence[str] | None = None,
@@ -354,7 +354,7 @@ def narrowed(
     seeds: int | None = None,
     scale: str | None = None,
     pruner: str | None = None,
-) -> list[Study]:
+) -> list[Contest]:
     """Return studies with less in them, or with other values; None leaves all as it is.
 
     Contenders that a study does not know join it, as they are by default. Where its reference is
@@ -379,7 +379,7 @@ def narrowed(
         contenders = list(dict.fromkeys([*contenders, reference]))
     changes = {"only": contenders, "seeds": seeds, "scale": scale, "pruner": pruner}
     given = {name: value for name, value in changes.items() if value is not None}
-    found: list[Study] = []
+    found: list[Contest] = []
     for study in studies:
         if tasks is not None and study.task not in tasks:
             continue
@@ -409,7 +409,7 @@ def _changed(entry: Entry, options: Mapping[str, Any], rates: Sequence[float]) -
     return replace(own, rates=rates, rate_of="") if rates else own
 
 
-def _require_scale(study: Study) -> None:
+def _require_scale(study: Contest) -> None:
     scales = list(known_tasks.get(study.task).scales)
     if study.scale not in scales:
         there = instead(study.scale, scales)

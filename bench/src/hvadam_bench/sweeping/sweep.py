@@ -30,12 +30,12 @@ from hvadam_bench.running.records import (
 )
 from hvadam_bench.running.runner import discarded, is_over, outdated, recorded
 from hvadam_bench.running.sources import told
+from hvadam_bench.sweeping.contest_results import ContestResults, read_contest
 from hvadam_bench.sweeping.costs import Costs
 from hvadam_bench.sweeping.engines import Engine, Job, Outcome
 from hvadam_bench.sweeping.ledger import Ledger
 from hvadam_bench.sweeping.pruning import curve_of
-from hvadam_bench.sweeping.search import Arm, Planned, Study
-from hvadam_bench.sweeping.study_results import StudyResults, read_study
+from hvadam_bench.sweeping.search import Arm, Contest, Planned
 
 # Seconds from each loss of a run to its next attempt, from its checkpoint; then it stays lost.
 PAUSES = (5.0, 60.0)
@@ -95,7 +95,7 @@ class Sweep:
     """
 
     def __init__(
-        self, studies: Sequence[Study], store: Store, name: str = "", costs: Costs | None = None
+        self, studies: Sequence[Contest], store: Store, name: str = "", costs: Costs | None = None
     ) -> None:
         self.name = name
         self.studies = studies
@@ -144,9 +144,9 @@ class Sweep:
         """Return the runs that came to no end, however often they were tried."""
         return list(self._losses.values())
 
-    def results(self) -> list[StudyResults]:
+    def results(self) -> list[ContestResults]:
         """Return what is known of each study."""
-        return [read_study(study, self.ledger) for study in self.studies]
+        return [read_contest(study, self.ledger) for study in self.studies]
 
     def progress(self, slots: int) -> Progress:
         """Return how far the sweep is, if so many run at a time."""

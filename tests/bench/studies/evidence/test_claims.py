@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from hvadam_bench.publishing.theorems import page
-from hvadam_bench.studies.evidence.claims import judge
-from hvadam_bench.studies.judgement import (
+from hvadam_bench.pages.theorems import page
+from hvadam_bench.studies._words import (
     FAILS,
     HOLDS,
     PARTLY,
@@ -15,6 +14,7 @@ from hvadam_bench.studies.judgement import (
     UNTESTED,
     VACUOUS,
 )
+from hvadam_bench.studies.evidence.claims import judge
 from hvadam_bench.studies.theorems.result import NONCONVEX, REGRET, Theory
 from hvadam_bench.studies.toy_functions.result import Comparison
 from hvadam_bench.sweeping import recipes

@@ -16,7 +16,7 @@ from hvadam_bench.studies.evidence import timing
 from hvadam_bench.studies.evidence.parts import planned
 from hvadam_bench.studies.evidence.timing import config_of, measure
 from hvadam_bench.sweeping.recipes.evidence import SMOOTH
-from hvadam_bench.sweeping.search import Entry, Study
+from hvadam_bench.sweeping.search import Contest, Entry
 from hvadam_bench.tasks import Problem, Task, Update
 
 # Seconds of a step by whom; an evaluation takes 1.
@@ -92,7 +92,7 @@ def test_an_evaluation_has_its_share_of_a_step(time: FakeTime) -> None:
     random = torch.get_rng_state()
     told: list[tuple[str, float]] = []
     found = measure(
-        {"smooth": [Study("valley", ENTRIES)]},
+        {"smooth": [Contest("valley", ENTRIES)]},
         rounds=3,
         clock=time,
         on_progress=lambda doing, share: told.append((doing, share)),
@@ -122,7 +122,7 @@ def test_a_training_at_its_end_goes_back_to_where_it_was_warm(
     time: FakeTime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(timing, "GROUP_SECONDS", 600.0)
-    measure({"smooth": [Study("valley", ENTRIES[:2], trials=1)]}, rounds=8, clock=time)
+    measure({"smooth": [Contest("valley", ENTRIES[:2], trials=1)]}, rounds=8, clock=time)
     # Groups of 150 and 300 steps, eight times, are more than 600; no step is ever past the end.
     assert max(time.asked) < 600
     assert time.asked.count(timing.WARM_UP) > 2
@@ -130,7 +130,7 @@ def test_a_training_at_its_end_goes_back_to_where_it_was_warm(
 
 
 def test_who_diverges_begins_again_once(time: FakeTime) -> None:
-    study = Study("valley", ENTRIES[:2], trials=1)
+    study = Contest("valley", ENTRIES[:2], trials=1)
     time.broken_at = 20
     [times] = measure({"smooth": [study]}, rounds=3, clock=time).tasks.values()
     assert times.contenders["hvadam"].seconds == (4.0, 4.0, 4.0)

@@ -26,8 +26,8 @@ from hvadam_bench import tasks
 from hvadam_bench.data.text import Corpus
 from hvadam_bench.problems.corpora import corpus
 from hvadam_bench.running.files import write_atomically
-from hvadam_bench.studies import json_form
-from hvadam_bench.studies.progress import OnProgress, say_nothing
+from hvadam_bench.studies import _results
+from hvadam_bench.studies._study import OnProgress, ignore_progress
 from hvadam_bench.tasks._images import ImageProblem
 
 Method = Literal["logistic regression on pixels", "interpolated bigram"]
@@ -63,13 +63,13 @@ class Baselines:
 
     def save(self, path: Path) -> None:
         """Write the JSON form."""
-        text = json.dumps(json_form.to_json(self), indent=1, allow_nan=False)
+        text = json.dumps(_results.to_json(self), indent=1, allow_nan=False)
         write_atomically(path, f"{text}\n".encode())
 
     @classmethod
     def load(cls, path: Path) -> Baselines:
         """Read the JSON form."""
-        return json_form.from_json(cls, json.loads(path.read_text(encoding="utf-8")))
+        return _results.from_json(cls, json.loads(path.read_text(encoding="utf-8")))
 
 
 class Labelled(NamedTuple):
@@ -94,7 +94,7 @@ class Losses(NamedTuple):
     weights: tuple[float, ...]
 
 
-def measure(scale: str = "laptop", on_progress: OnProgress = say_nothing) -> Baselines:
+def measure(scale: str = "laptop", on_progress: OnProgress = ignore_progress) -> Baselines:
     """Return the baselines of the mini-batch tasks at one scale.
 
     Raises:

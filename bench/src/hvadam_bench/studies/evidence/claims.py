@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hvadam_bench.studies._words import FAILS, HOLDS, PARTLY, UNTESTED, all_of
 from hvadam_bench.studies.evidence.result import Claim
-from hvadam_bench.studies.judgement import FAILS, HOLDS, PARTLY, UNTESTED, all_of
 from hvadam_bench.studies.theorems.result import HIDDEN_VECTOR, NONCONVEX, REGRET, Theory
 from hvadam_bench.studies.toy_functions.result import CLAIMED, REGIMES, Comparison, Criterion
 

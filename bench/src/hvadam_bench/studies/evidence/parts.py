@@ -16,18 +16,18 @@ from pathlib import Path
 
 from hvadam_bench.running.records import Store
 from hvadam_bench.sweeping import recipes
+from hvadam_bench.sweeping.contest_results import ContestResults, read_contest
 from hvadam_bench.sweeping.costs import Costs
 from hvadam_bench.sweeping.ledger import Ledger
-from hvadam_bench.sweeping.search import Study
-from hvadam_bench.sweeping.study_results import StudyResults, read_study
+from hvadam_bench.sweeping.search import Contest
 from hvadam_bench.sweeping.sweep import Sweep
 
 PARTS = ("smooth", "noise", "minibatch")
-Studies = Mapping[str, Sequence[Study]]  # part -> its studies, in the order in which they run
+Studies = Mapping[str, Sequence[Contest]]  # part -> its studies, in the order in which they run
 
 
 @dataclass(frozen=True)
-class PartResults(StudyResults):
+class PartResults(ContestResults):
     """One study of a part, as far as it is recorded."""
 
     part: str
@@ -76,5 +76,5 @@ def read(folder: Path, studies: Studies, results: Path | None = None) -> list[Pa
     found: list[PartResults] = []
     for part, own in studies.items():
         ledger = Ledger(store_of(folder, part, results))
-        found += [PartResults(**vars(read_study(study, ledger)), part=part) for study in own]
+        found += [PartResults(**vars(read_contest(study, ledger)), part=part) for study in own]
     return found

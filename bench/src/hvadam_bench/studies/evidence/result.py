@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from hvadam_bench.analysis.effects import Verdict
 from hvadam_bench.analysis.statistics import Metric
-from hvadam_bench.studies import json_form
+from hvadam_bench.studies import _results
 
 Goal = Literal["min", "max"]
 # How differences are measured: as factors between losses, or as points of accuracy.
@@ -360,11 +360,11 @@ class Evidence:
 
     def to_text(self) -> str:
         """Return the JSON form, an object a line or so."""
-        plain = json_form.to_json(self)
+        plain = _results.to_json(self)
         text = json.dumps(plain, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
         return text.replace('},"', '},\n"') + "\n"
 
     @classmethod
     def load(cls, path: Path) -> Evidence:
         """Read the JSON form."""
-        return json_form.from_json(cls, json.loads(path.read_text(encoding="utf-8")))
+        return _results.from_json(cls, json.loads(path.read_text(encoding="utf-8")))

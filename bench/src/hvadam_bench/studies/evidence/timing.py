@@ -25,13 +25,13 @@ from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.machine import Company
 from hvadam_bench.running.runner import reproducible
 from hvadam_bench.running.training import DivergedError, Training
+from hvadam_bench.studies._study import OnProgress, ignore_progress
 from hvadam_bench.studies.evidence.evaluation_times import (
     EvaluationTime,
     EvaluationTimes,
     TaskTimes,
 )
-from hvadam_bench.studies.progress import OnProgress, say_nothing
-from hvadam_bench.sweeping.search import Arm, Study
+from hvadam_bench.sweeping.search import Arm, Contest
 
 Clock = Callable[[], float]
 
@@ -111,12 +111,12 @@ class Entered:
 
 
 def measure(
-    studies: Mapping[str, Sequence[Study]],
+    studies: Mapping[str, Sequence[Contest]],
     *,
     rounds: int = ROUNDS,
     threads: int = 1,
     clock: Clock = perf_counter,
-    on_progress: OnProgress = say_nothing,
+    on_progress: OnProgress = ignore_progress,
 ) -> EvaluationTimes:
     """Time the evaluations of everyone beside the reference's, task by task.
 
@@ -172,7 +172,7 @@ def phases(config: RunConfig) -> list[tuple[float, RunConfig]]:
 
 
 def _timed(
-    part: str, study: Study, rounds: int, clock: Clock, share: float, on_progress: OnProgress
+    part: str, study: Contest, rounds: int, clock: Clock, share: float, on_progress: OnProgress
 ) -> TaskTimes:
     on_progress(f"{study.task}: preparing", 0.0)
     entered = {arm.entry.entrant: Entered(arm, clock) for arm in study.arms()}

@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from hvadam import info
-from hvadam_bench.studies import json_form
-from hvadam_bench.studies.progress import OnProgress, say_nothing
+from hvadam_bench.studies import _results
+from hvadam_bench.studies._study import OnProgress, ignore_progress
 from hvadam_bench.studies.speed.contenders import REFERENCE, Contender
 from hvadam_bench.studies.speed.memory import bandwidth
 from hvadam_bench.studies.speed.result import Growth, Measurement, Plan, Speed, Timed
@@ -24,7 +24,7 @@ def benchmark(
     *,
     threads: int = 1,
     growing: tuple[Sequence[Shape], Sequence[Shape]] | None = None,
-    on_progress: OnProgress = say_nothing,
+    on_progress: OnProgress = ignore_progress,
 ) -> Speed:
     """Time every contender on every shape.
 
@@ -76,7 +76,7 @@ def within_memory(plan: Plan) -> Plan:
 
 def _described(contender: Contender) -> Timed:
     return Timed(
-        options=json_form.to_json(contender.options),
+        options=_results.to_json(contender.options),
         clip_grad_norm=contender.clip,
         native_hidden=contender.portable,
         streams=contender.streams._asdict(),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from hvadam_bench.running.files import write_atomically
-from hvadam_bench.studies import json_form
+from hvadam_bench.studies import _results
 from hvadam_bench.studies.speed.result import Plan, Quartiles
 
 
@@ -67,10 +67,10 @@ class JaxSpeed:
 
     def save(self, path: Path) -> None:
         """Write the JSON form."""
-        text = json.dumps(json_form.to_json(self), indent=2, allow_nan=False)
+        text = json.dumps(_results.to_json(self), indent=2, allow_nan=False)
         write_atomically(path, f"{text}\n".encode())
 
     @classmethod
     def load(cls, path: Path) -> JaxSpeed:
         """Read what ``save`` wrote."""
-        return json_form.from_json(cls, json.loads(path.read_text(encoding="utf-8")))
+        return _results.from_json(cls, json.loads(path.read_text(encoding="utf-8")))

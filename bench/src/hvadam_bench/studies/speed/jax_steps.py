@@ -20,7 +20,7 @@ import optax
 
 from hvadam import info
 from hvadam.jax import hvadam
-from hvadam_bench.studies.progress import OnProgress, say_nothing
+from hvadam_bench.studies._study import OnProgress, ignore_progress
 from hvadam_bench.studies.speed.jax_result import JaxMeasurement, JaxSpeed, JaxTiming
 from hvadam_bench.studies.speed.result import Plan
 from hvadam_bench.studies.speed.shapes import Shape
@@ -87,7 +87,7 @@ def benchmark(
     *,
     threads: int = 1,
     clock: Callable[[], float] = perf_counter,
-    on_progress: OnProgress = say_nothing,
+    on_progress: OnProgress = ignore_progress,
 ) -> JaxSpeed:
     """Time every contender on every shape.
 

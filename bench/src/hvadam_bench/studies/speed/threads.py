@@ -22,7 +22,7 @@ from torch import Tensor
 from hvadam import info
 from hvadam.torch.storage import empty_state
 from hvadam_bench.running.machine import Company
-from hvadam_bench.studies.progress import OnProgress, say_nothing
+from hvadam_bench.studies._study import OnProgress, ignore_progress
 from hvadam_bench.studies.speed.contenders import REFERENCE, REFUSALS, Contender
 from hvadam_bench.studies.speed.first_touch import largest_share, memory_nodes
 from hvadam_bench.studies.speed.memory import release
@@ -51,7 +51,7 @@ def benchmark(
     reference: Contender = REFERENCE,
     placed: Shape | None = None,
     clock: Clock = perf_counter,
-    on_progress: OnProgress = say_nothing,
+    on_progress: OnProgress = ignore_progress,
 ) -> ThreadSpeed:
     """Time every contender on every shape with every number of threads.
 

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 
 from hvadam import info
 from hvadam_bench.running.files import write_atomically
-from hvadam_bench.studies import json_form
-from hvadam_bench.studies.progress import OnProgress, say_nothing
+from hvadam_bench.studies import _results
+from hvadam_bench.studies._study import OnProgress, ignore_progress
 from hvadam_bench.studies.speed.contenders import CONTENDERS, REFUSALS, Contender
 from hvadam_bench.studies.speed.memory import release, state_bytes, temporary_bytes
 from hvadam_bench.studies.speed.result import Quartiles, Skip
@@ -118,13 +118,13 @@ class TrainingSpeed:
 
     def save(self, path: Path) -> None:
         """Write the JSON form."""
-        text = json.dumps(json_form.to_json(self), indent=2, allow_nan=False)
+        text = json.dumps(_results.to_json(self), indent=2, allow_nan=False)
         write_atomically(path, f"{text}\n".encode())
 
     @classmethod
     def load(cls, path: Path) -> TrainingSpeed:
         """Read what ``save`` wrote."""
-        return json_form.from_json(cls, json.loads(path.read_text(encoding="utf-8")))
+        return _results.from_json(cls, json.loads(path.read_text(encoding="utf-8")))
 
 
 def measure(
@@ -135,7 +135,7 @@ def measure(
     steps: int = 3,
     threads: int = 1,
     clock: Clock = perf_counter,
-    on_progress: OnProgress = say_nothing,
+    on_progress: OnProgress = ignore_progress,
 ) -> TrainingSpeed:
     """Time whole training steps of every contender beside fused AdamW's.
 

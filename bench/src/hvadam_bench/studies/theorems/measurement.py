@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hvadam._version import __version__
-from hvadam_bench.studies.progress import OnProgress, say_nothing
+from hvadam_bench.studies._study import OnProgress, ignore_progress
 from hvadam_bench.studies.theorems import hidden_vector, nonconvex, regret
 from hvadam_bench.studies.theorems.result import HIDDEN_VECTOR, NONCONVEX, REGRET, Theory
 
@@ -15,7 +15,7 @@ from hvadam_bench.studies.theorems.result import HIDDEN_VECTOR, NONCONVEX, REGRE
 SHARES = {HIDDEN_VECTOR: 0.05, REGRET: 0.45, NONCONVEX: 0.5}
 
 
-def measure(rounds: int, on_progress: OnProgress = say_nothing) -> Theory:
+def measure(rounds: int, on_progress: OnProgress = ignore_progress) -> Theory:
     """Measure the three theorems.
 
     Args:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hvadam_bench.running.files import write_atomically
-from hvadam_bench.studies import json_form
-from hvadam_bench.studies.judgement import FAILS, VACUOUS, all_of, on_bound
+from hvadam_bench.studies import _results
+from hvadam_bench.studies._words import FAILS, VACUOUS, all_of, on_bound
 
 # What the theorems are called: by what they are of, and where the paper proves them.
 HIDDEN_VECTOR = "Hidden vector (appendix B)"
@@ -330,17 +330,17 @@ class Theory:
 
     def rounded(self) -> Theory:
         """Return this with few digits, which keeps the file small; None for the not finite."""
-        return json_form.from_json(Theory, _rounded(json_form.to_json(self)))
+        return _results.from_json(Theory, _rounded(_results.to_json(self)))
 
     def save(self, path: Path) -> None:
         """Write the JSON form."""
-        text = json.dumps(json_form.to_json(self), indent=1, allow_nan=False)
+        text = json.dumps(_results.to_json(self), indent=1, allow_nan=False)
         write_atomically(path, f"{text}\n".encode())
 
     @classmethod
     def load(cls, path: Path) -> Theory:
         """Read what ``save`` wrote."""
-        return json_form.from_json(cls, json.loads(path.read_text(encoding="utf-8")))
+        return _results.from_json(cls, json.loads(path.read_text(encoding="utf-8")))
 
 
 def _tally(found: Iterable[bool]) -> Tally:

@@ -11,7 +11,7 @@ import torch
 
 from hvadam._version import __version__
 from hvadam_bench.contenders import names
-from hvadam_bench.studies.progress import OnProgress, say_nothing
+from hvadam_bench.studies._study import OnProgress, ignore_progress
 from hvadam_bench.studies.toy_functions import angle
 from hvadam_bench.studies.toy_functions.functions import Problem
 from hvadam_bench.studies.toy_functions.heats import LATE, Heat, run_heats
@@ -28,7 +28,7 @@ def compare(
     contenders: Sequence[str],
     steps: int,
     folder: Path,
-    on_progress: OnProgress = say_nothing,
+    on_progress: OnProgress = ignore_progress,
 ) -> Comparison:
     """Run what is not yet in a folder, and return what all runs say.
 

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from hvadam_bench.contenders import get
 from hvadam_bench.running.files import write_atomically
-from hvadam_bench.studies import json_form
-from hvadam_bench.studies.progress import OnProgress, say_nothing
+from hvadam_bench.studies import _results
+from hvadam_bench.studies._study import OnProgress, ignore_progress
 from hvadam_bench.studies.toy_functions.rows import FORMS, Form, parameter
 
 CONDITIONS = tuple(10.0**k for k in range(1, 7))
@@ -105,13 +105,13 @@ class Conditioning:
 
     def save(self, path: Path) -> None:
         """Write the JSON form."""
-        text = json.dumps(json_form.to_json(self), indent=1, allow_nan=False)
+        text = json.dumps(_results.to_json(self), indent=1, allow_nan=False)
         write_atomically(path, f"{text}\n".encode())
 
     @classmethod
     def load(cls, path: Path) -> Conditioning:
         """Read the JSON form."""
-        return json_form.from_json(cls, json.loads(path.read_text(encoding="utf-8")))
+        return _results.from_json(cls, json.loads(path.read_text(encoding="utf-8")))
 
 
 def measure(
@@ -120,7 +120,7 @@ def measure(
     dimensions: Sequence[int] = DIMENSIONS,
     most: int = MOST,
     noisy_steps: int = NOISY_STEPS,
-    on_progress: OnProgress = say_nothing,
+    on_progress: OnProgress = ignore_progress,
 ) -> Conditioning:
     """Race everyone down valleys of every condition number, then with noise.
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, get_args
 from hvadam_bench.analysis import effects
 from hvadam_bench.contenders import OURS
 from hvadam_bench.running.files import write_atomically
-from hvadam_bench.studies import json_form
+from hvadam_bench.studies import _results
 
 PAPER_FOUR = ("sgd_ema", "adam", "adabelief", OURS)
 
@@ -196,7 +196,7 @@ class Comparison:
 
     def save(self, path: Path) -> None:
         """Write the JSON form, one object a line."""
-        plain = json_form.to_json(self)
+        plain = _results.to_json(self)
         text = json.dumps(plain, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
         text = text.replace('},"', '},\n"')
         write_atomically(path, f"{text}\n".encode())
@@ -204,7 +204,7 @@ class Comparison:
     @classmethod
     def load(cls, path: Path) -> Comparison:
         """Read what ``save`` wrote."""
-        return json_form.from_json(cls, json.loads(path.read_text(encoding="utf-8")))
+        return _results.from_json(cls, json.loads(path.read_text(encoding="utf-8")))
 
 
 def key(regime: Regime, criterion: Criterion) -> str:

@@ -20,7 +20,7 @@ from importlib import import_module
 from hvadam_bench import contenders, tasks
 from hvadam_bench.registry import instead, own_hint
 from hvadam_bench.sweeping.recipes._spec import Recipe
-from hvadam_bench.sweeping.search import Entry, Study
+from hvadam_bench.sweeping.search import Contest, Entry
 
 __all__ = ["Recipe", "get", "names"]
 
@@ -53,7 +53,7 @@ def get(name: str) -> Recipe:
     if name not in known:
         known_ones = f"{instead(name, known)} {own_hint('task')}"
         raise ValueError(f"there is no recipe or task {name!r}; {known_ones}")
-    study = Study(name, [Entry(contenders.REFERENCE), Entry(contenders.OURS)])
+    study = Contest(name, [Entry(contenders.REFERENCE), Entry(contenders.OURS)])
     return Recipe(name, f"ours: {tasks.get(name).title}, whoever competes", [study])
 
 

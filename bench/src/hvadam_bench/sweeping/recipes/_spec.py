@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hvadam_bench.sweeping.costs import Costs
-from hvadam_bench.sweeping.search import Study
+from hvadam_bench.sweeping.search import Contest
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Recipe:
 
     name: str
     reproduces: str
-    studies: Sequence[Study] = ()
+    studies: Sequence[Contest] = ()
     commands: Sequence[str] = ()
 
     @property

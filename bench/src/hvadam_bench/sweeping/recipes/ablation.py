@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hvadam_bench.sweeping.recipes._spec import Recipe
-from hvadam_bench.sweeping.search import Entry, Study
+from hvadam_bench.sweeping.search import Contest, Entry
 
 LEVELS = ("hvadam0", "hvadam1", "hvadam2", "hvadam")
 DECAY = {"weight_decay_mode": "coupled"}
@@ -15,7 +15,7 @@ RECIPES = (
         name="ablation",
         reproduces=WHAT,
         studies=[
-            Study(
+            Contest(
                 task="ptb_lstm1",
                 entries=[Entry(level, DECAY) for level in LEVELS],
                 scale="paper",
@@ -29,7 +29,7 @@ RECIPES = (
         reproduces=f"{WHAT}, as published",
         # The search of appendix F, for every level: the paper does not say which ones had it.
         studies=[
-            Study(
+            Contest(
                 task="ptb_lstm1",
                 entries=[Entry(level, DECAY, rates=RATES) for level in LEVELS],
                 scale="paper",

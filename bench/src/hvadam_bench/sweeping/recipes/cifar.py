@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hvadam_bench.sweeping.recipes._spec import Recipe
-from hvadam_bench.sweeping.search import Entry, Study
+from hvadam_bench.sweeping.search import Contest, Entry
 
 # As AdaBelief's code has them, which the paper's baselines ran with. The task's decay of 5e-4 goes
 # for everyone else, except that Fromage has none. MSVAG is its authors', not that code's port.
@@ -34,13 +34,13 @@ def _recipes(classes: int, panels: str) -> list[Recipe]:
         Recipe(
             name=f"cifar{classes}",
             reproduces=what,
-            studies=[Study(task, tuned, scale="paper", seeds=3) for task in tasks],
+            studies=[Contest(task, tuned, scale="paper", seeds=3) for task in tasks],
         ),
         Recipe(
             name=f"cifar{classes}_published",
             reproduces=f"{what}, as published",
             studies=[
-                Study(task, searched, "paper", "inherited", budget="published", seeds=1)
+                Contest(task, searched, "paper", "inherited", budget="published", seeds=1)
                 for task in tasks
             ],
         ),

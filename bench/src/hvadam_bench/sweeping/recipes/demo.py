@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hvadam_bench.sweeping.recipes._spec import Recipe
-from hvadam_bench.sweeping.search import Entry, Study
+from hvadam_bench.sweeping.search import Contest, Entry
 
 # What is changed of the laptop's scale, so that a run takes about a second on one core, and where
 # everyone's search for the learning rate begins.
@@ -19,7 +19,7 @@ RECIPES = (
         name="demo",
         reproduces="ours: a first look at a smooth problem and one with mini-batches",
         studies=[
-            Study(
+            Contest(
                 task,
                 [Entry(name, {"lr": lr}) for name in ("adam", "hvadam")],
                 settings=own,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hvadam_bench.sweeping.recipes._spec import Recipe
-from hvadam_bench.sweeping.search import Entry, Study
+from hvadam_bench.sweeping.search import Contest, Entry
 
 RECIPES = (
     Recipe(
@@ -11,7 +11,7 @@ RECIPES = (
         name="diffusion",
         reproduces="Table of the appendix: Fréchet distance of a diffusion model on CIFAR-10",
         studies=[
-            Study(
+            Contest(
                 task="diffusion",
                 entries=[
                     Entry("sgd", {"lr": 1e-2}),

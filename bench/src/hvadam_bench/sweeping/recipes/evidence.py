@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from hvadam_bench.sweeping.recipes._spec import Recipe
-from hvadam_bench.sweeping.search import Entry, Study
+from hvadam_bench.sweeping.search import Contest, Entry
 
 # Where everyone's search for a rate begins, by task, in the order in which they run.
 SMOOTH: Mapping[str, float] = {
@@ -61,21 +61,21 @@ def starting(entries: Sequence[Entry], lr: float) -> list[Entry]:
     return [replace(one, options={"lr": lr, **one.options}) for one in entries]
 
 
-def _smooth(task: str, lr: float) -> Study:
+def _smooth(task: str, lr: float) -> Contest:
     entries = [*starting(TUNED, lr), *QUASI_NEWTON]
-    return Study(task, entries, trials=5, tuning_seeds=2, seeds=10)
+    return Contest(task, entries, trials=5, tuning_seeds=2, seeds=10)
 
 
-def _dosed(task: str, batch: int | None) -> Study:
+def _dosed(task: str, batch: int | None) -> Contest:
     entries = starting(DOSED, SMOOTH.get(task, 1e-2))
-    return Study(task, entries, settings={"batch": batch}, trials=3, seeds=5)
+    return Contest(task, entries, settings={"batch": batch}, trials=3, seeds=5)
 
 
-def _minibatch(task: str, lr: float) -> Study:
+def _minibatch(task: str, lr: float) -> Contest:
     from hvadam_bench import tasks
 
     half: dict[str, Any] = {"steps": tasks.get(task).scales["laptop"]["steps"] // 2}
-    return Study(
+    return Contest(
         task,
         starting(DECAYED, lr),
         tuning_settings=half,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hvadam_bench.sweeping.recipes._spec import Recipe
-from hvadam_bench.sweeping.search import Entry, Study
+from hvadam_bench.sweeping.search import Contest, Entry
 
 TASKS = ("wgan", "wgan_gp")
 BETAS = {"betas": (0.5, 0.999)}
@@ -46,13 +46,13 @@ def both_steps(
     ]
 
 
-def _tuned(entries: list[Entry]) -> list[Study]:
-    return [Study(task, entries, scale="paper", trials=5, seeds=5) for task in TASKS]
+def _tuned(entries: list[Entry]) -> list[Contest]:
+    return [Contest(task, entries, scale="paper", trials=5, seeds=5) for task in TASKS]
 
 
-def _published(entries: list[Entry]) -> list[Study]:
+def _published(entries: list[Entry]) -> list[Contest]:
     return [
-        Study(task, entries, "paper", "inherited", budget="published", seeds=5) for task in TASKS
+        Contest(task, entries, "paper", "inherited", budget="published", seeds=5) for task in TASKS
     ]
 
 

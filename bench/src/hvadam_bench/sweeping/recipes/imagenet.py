@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hvadam_bench.sweeping.recipes._spec import Recipe
-from hvadam_bench.sweeping.search import Entry, Study
+from hvadam_bench.sweeping.search import Contest, Entry
 
 TASK = "imagenet_resnet50"
 # SGD, SWA, Lookahead and Lookaround as in Lookaround's code, Adai as its authors advise. The paper
@@ -28,14 +28,14 @@ RECIPES = (
         reproduces=WHAT,
         # Three rates each: nobody here could pay for seven.
         studies=[
-            Study(TASK, [*BASELINES, Entry("hvadam", HVADAM)], scale="paper", trials=3, seeds=3)
+            Contest(TASK, [*BASELINES, Entry("hvadam", HVADAM)], scale="paper", trials=3, seeds=3)
         ],
     ),
     Recipe(
         name="imagenet_published",
         reproduces=f"{WHAT}, as published",
         studies=[
-            Study(
+            Contest(
                 task=TASK,
                 entries=[
                     *(e.given(AVERAGING) if e.contender == "swa" else e for e in BASELINES),

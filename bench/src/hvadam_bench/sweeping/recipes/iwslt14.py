@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hvadam_bench.sweeping.recipes._spec import Recipe
-from hvadam_bench.sweeping.search import Entry, Study
+from hvadam_bench.sweeping.search import Contest, Entry
 
 # As in the fairseq scripts of AdaBelief's authors, where "adam" decays as AdamW does; RAdam has the
 # same rate.
@@ -22,6 +22,6 @@ RECIPES = (
     Recipe(
         name="iwslt14",
         reproduces="a transformer on IWSLT14 German-English, which the paper lists without result",
-        studies=[Study("iwslt14_transformer", ENTRIES, scale="paper", seeds=3)],
+        studies=[Contest("iwslt14_transformer", ENTRIES, scale="paper", seeds=3)],
     ),
 )

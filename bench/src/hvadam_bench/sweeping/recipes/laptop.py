@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hvadam_bench.sweeping.recipes._spec import Recipe
-from hvadam_bench.sweeping.search import Entry, Study
+from hvadam_bench.sweeping.search import Contest, Entry
 
 TASKS = (
     *("digits_mlp", "digits_cnn", "fashion_mnist_cnn"),
@@ -25,6 +25,6 @@ RECIPES = (
     Recipe(
         name="laptop",
         reproduces="ours: everyone on every task, scaled down",
-        studies=[Study(task, [Entry(name) for name in CONTENDERS]) for task in TASKS],
+        studies=[Contest(task, [Entry(name) for name in CONTENDERS]) for task in TASKS],
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hvadam_bench.sweeping.recipes._spec import Recipe
-from hvadam_bench.sweeping.search import Entry, Study
+from hvadam_bench.sweeping.search import Contest, Entry
 
 WHAT = "Figure 5: perplexity of 1, 2 and 3-layer LSTMs on the Penn Treebank"
 HVADAM = {"gamma": 0.5, "weight_decay_mode": "coupled"}
@@ -33,15 +33,15 @@ def baselines(layers: int) -> list[Entry]:
     ]
 
 
-def _tuned(layers: int) -> Study:
+def _tuned(layers: int) -> Contest:
     entries = [*baselines(layers), Entry("hvadam", HVADAM)]
-    return Study(f"ptb_lstm{layers}", entries, scale="paper", seeds=3)
+    return Contest(f"ptb_lstm{layers}", entries, scale="paper", seeds=3)
 
 
-def _published(layers: int) -> Study:
+def _published(layers: int) -> Contest:
     entries = [*baselines(layers), Entry("hvadam", HVADAM, rates=(1e-2, 1e-3, 1e-4))]
     task = f"ptb_lstm{layers}"
-    return Study(task, entries, "paper", "inherited", budget="published", seeds=1)
+    return Contest(task, entries, "paper", "inherited", budget="published", seeds=1)
 
 
 RECIPES = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hvadam_bench.sweeping.recipes._spec import Recipe
 from hvadam_bench.sweeping.recipes.gan import BASELINES, HVADAM
-from hvadam_bench.sweeping.search import Entry, Study
+from hvadam_bench.sweeping.search import Contest, Entry
 
 WHAT = "Table 3: Fréchet distance of SN-GAN on CIFAR-10"
 # This code's Adam has an eps of its own, the rest is as for WGAN.
@@ -17,7 +17,7 @@ RECIPES = (
         name="sngan",
         reproduces=WHAT,
         studies=[
-            Study(
+            Contest(
                 task="sngan",
                 entries=[*ENTRIES, Entry("hvadam", {**HVADAM, "lr": 2e-4})],
                 scale="paper",
@@ -30,7 +30,7 @@ RECIPES = (
         name="sngan_published",
         reproduces=f"{WHAT}, as published",
         studies=[
-            Study(
+            Contest(
                 task="sngan",
                 entries=[*ENTRIES, Entry("hvadam", HVADAM, {"gamma": GAMMAS}, rates=(1e-2, 1e-3))],
                 scale="paper",

@@ -13,7 +13,7 @@ from typing import Any
 
 from hvadam_bench.contenders import TRIAL
 from hvadam_bench.sweeping.recipes._spec import Recipe
-from hvadam_bench.sweeping.search import Entry, Study
+from hvadam_bench.sweeping.search import Contest, Entry
 
 SMOOTH = (
     *("heat_pinn", "two_spirals", "multiscale_regression"),
@@ -93,7 +93,7 @@ def _stage(number: int, about: str, entries: Sequence[Entry], **plan: Any) -> Re
         name=f"step_rule_{number}",
         reproduces=f"ours: choosing the step, stage {number}: {about}",
         studies=[
-            Study(task, [_starting(entry, lr) for entry in entries], **plan)
+            Contest(task, [_starting(entry, lr) for entry in entries], **plan)
             for task, lr in FIRST_RATE.items()
         ],
     )

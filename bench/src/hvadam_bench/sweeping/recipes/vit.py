@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hvadam_bench.sweeping.recipes._spec import Recipe
-from hvadam_bench.sweeping.search import Entry, Study
+from hvadam_bench.sweeping.search import Contest, Entry
 
 TASKS = ("cifar10_vit_b16", "cifar100_vit_b16")
 # As in Lookaround's code, where the averaging methods average Adam.
@@ -20,10 +20,10 @@ HVADAM = {"gamma": 1.0, "weight_decay_mode": "coupled"}
 WHAT = "Table 2: test accuracy of ViT-B/16 on CIFAR-10 and CIFAR-100"
 
 
-def _published(task: str) -> Study:
+def _published(task: str) -> Contest:
     searched = Entry("hvadam", HVADAM, {"eps": [1e-12, 1e-16]}, rates=(1e-3, 1e-4, 1e-5))
     baselines = [e.given(AVERAGING) if e.contender == "swa" else e for e in BASELINES]
-    return Study(task, [*baselines, searched], "paper", "inherited", budget="published", seeds=1)
+    return Contest(task, [*baselines, searched], "paper", "inherited", budget="published", seeds=1)
 
 
 RECIPES = (
@@ -32,7 +32,7 @@ RECIPES = (
         reproduces=WHAT,
         # Fine-tuning wants smaller rates than any of the defaults: begin lower, for everyone.
         studies=[
-            Study(
+            Contest(
                 task=task,
                 entries=[
                     *(entry.given({"lr": 1e-4}) for entry in BASELINES),

@@ -1,0 +1,186 @@
+"""The tables of a report: what each cell says, and which records it says it of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import median
+
+from hvadam_bench.analysis import statistics
+from hvadam_bench.analysis.grouping import ContenderRuns, TaskResults, describe_options, statuses
+from hvadam_bench.analysis.judging import judge_against, leaders
+from hvadam_bench.analysis.medians import median_to_target, target_of
+from hvadam_bench.pages.cells import against_cell, reading_of_verdicts, units_of, value_cell
+from hvadam_bench.pages.formatting import NOT_FID, NOTHING, Units, seconds
+from hvadam_bench.pages.palette import ABLATION, label
+from hvadam_bench.pages.rendering import say
+from hvadam_bench.pages.tables import Cell, Table
+from hvadam_bench.running.records import MEASURED, Record
+
+WORDS = "report.txt.j2"
+_PARTS = {
+    "hvadam0": "Adam, by HVAdam's kernels",
+    "hvadam1": "+ the step along the hidden vector",
+    "hvadam2": "+ the preconditioner from it",
+    "hvadam": "+ restarts: HVAdam",
+}
+
+
+def tables_of(task: TaskResults) -> list[Table]:
+    """Return the tables of a task that have something to say, the results first."""
+    found = [results(task), speed(task), sensitivity(task), ablation(task)]
+    return [table for table in found if table is not None]
+
+
+def results(task: TaskResults) -> Table:
+    """Return who ended where, and how it compares with the reference."""
+    units, reference = units_of(task), task.reference
+    judged = judge_against(task, reference.name) if reference else {}
+    marked = leaders(task, reference.name, judged) if reference else set[str]()
+    published = _has_published(task.race)
+    rows: list[list[Cell]] = []
+    for one in task.race:
+        shown = [*one.judged, *one.rest]
+        rows.append(
+            [
+                Cell.of(one.name),
+                value_cell(one, task, units, mark=one.name in marked),
+                against_cell(one, reference, task, judged),
+                *([_published(one, units)] if published else ()),
+                Cell(str(len(one.judged)), records=one.judged),
+                Cell(_chosen(one), records=one.tuning or one.judged),
+                Cell(statuses(shown), records=shown),
+                Cell(statuses(one.tuning), records=one.tuning),
+            ]
+        )
+    beside = f"against {label(reference.name)}" if reference else "against"
+    heads = ["", f"test {units.name}", beside, *(["published"] if published else ())]
+    heads += ["n", "lr chosen", "judged runs", "tuning runs"]
+    told = reading_of_verdicts(task, len(judged)) if judged else ""
+    return Table(heads, rows, "Results", _reading_of_results(task, units, bool(marked), told))
+
+
+def speed(task: TaskResults) -> Table | None:
+    """Return how soon each got to where the reference ended, and the time of a step, if timed."""
+    goal, units = target_of(task), units_of(task)
+    timed = any(one.timed for one in task.race)
+    end = f"{label(task.reference.name)}'s end" if task.reference else ""
+    pace, steps_to, time_to = "time per step", f"steps to {end}", f"time to {end}"
+    there_too = "runs that got there"
+    columns = {
+        pace: timed,
+        steps_to: goal is not None,
+        time_to: timed and goal is not None,
+        there_too: goal is not None,
+    }
+    shown = [head for head, there in columns.items() if there]
+    if not shown:
+        return None
+    rows: list[list[Cell]] = []
+    for one in task.race:
+        cells = {pace: Cell(_pace(one), records=one.timed)}
+        if goal is not None:
+            steps = median_to_target(one.judged, task.metric, goal, lambda reached: reached.step)
+            time = median_to_target(one.timed, task.metric, goal, lambda reached: reached.seconds)
+            there = [statistics.time_to_target(run, task.metric, goal) for run in one.judged]
+            reached = f"{len(there) - there.count(None)} of {len(there)}"
+            soon = f"{steps:,.0f}" if math.isfinite(steps) else "not reached"
+            cells |= {
+                steps_to: Cell(soon, records=one.judged),
+                time_to: Cell(_time(time) if one.timed else NOTHING, records=one.timed),
+                there_too: Cell(reached, records=one.judged),
+            }
+        rows.append([Cell.of(one.name), *(cells[head] for head in shown)])
+    at = "" if goal is None else f"{units.measure} {units.value(goal)}"
+    return Table(["", *shown], rows, "Speed", say(WORDS, "reading_of_speed", end, at, timed))
+
+
+def sensitivity(task: TaskResults) -> Table | None:
+    """Return how wide a range of learning rates does, for those that were tuned."""
+    rows: list[list[Cell]] = []
+    for one in task.race:
+        tuning = [run for run in one.tuning if "lr" in run.config.options]
+        if not tuning:
+            continue
+        found = statistics.sensitivity(tuning, task.metric)
+        spread = f"{found.low:g} to {found.high:g}" if found.high > found.low else f"{found.low:g}"
+        cells = [f"{found.best:g}", spread, f"{found.decades:.1f}", str(len(found.values))]
+        rows.append([Cell.of(one.name), *_cells(cells, tuning)])
+    heads = ["", "best lr", "lrs within 1%", "decades", "lrs tried"]
+    reading = say(WORDS, "reading_of_sensitivity")
+    return Table(heads, rows, "Sensitivity to the learning rate", reading) if rows else None
+
+
+def ablation(task: TaskResults) -> Table | None:
+    """Return HVAdam as it grows from Adam, if at least one of its steps was run."""
+    levels = [level for level in task.levels if level.judged]
+    if len(levels) < 2 or not set(ABLATION) & {level.name for level in levels}:
+        return None
+    units, first = units_of(task), levels[0]
+    judged = judge_against(task, first.name)
+    marked = leaders(task, first.name, judged)
+    published = _has_published(levels)
+    rows = [
+        [
+            Cell.of(level.name),
+            Cell(_PARTS[level.name], records=level.judged),
+            value_cell(level, task, units, mark=level.name in marked),
+            against_cell(level, first, task, judged),
+            *([_published(level, units)] if published else ()),
+            Cell(str(len(level.judged)), records=level.judged),
+            Cell(describe_options(level.options), records=level.tuning or level.judged),
+        ]
+        for level in levels
+    ]
+    heads = ["", "what it has", f"test {units.name}", f"against {label(first.name)}"]
+    heads += [*(["published"] if published else ()), "n", "lr chosen"]
+    return Table(heads, rows, "Ablation", say(WORDS, "reading_of_ablation"))
+
+
+def _cells(texts: Sequence[str], records: Sequence[Record]) -> list[Cell]:
+    return [Cell(text, records=records) for text in texts]
+
+
+def _chosen(one: ContenderRuns) -> str:
+    """Return the options; a learning rate at the edge of those tried may not be the best."""
+    return describe_options(one.options) + (" (edge of those tried)" if one.at_edge else "")
+
+
+def _has_published(contenders: Sequence[ContenderRuns]) -> bool:
+    return any(run.published is not None for one in contenders for run in one.judged)
+
+
+def _published(one: ContenderRuns, units: Units) -> Cell:
+    found = {run.published for run in one.judged if run.published is not None}
+    shown = [f"{value * units.factor:.6g}" for value in sorted(found)]
+    return Cell(", ".join(shown) or NOTHING, records=one.judged)
+
+
+def _pace(one: ContenderRuns) -> str:
+    """Return the median time of a step."""
+    paces = [run.train_seconds / run.curve[-1].step for run in one.timed if _has_steps(run)]
+    return seconds(median(paces)) if paces else NOTHING
+
+
+def _time(value: float) -> str:
+    return seconds(value) if math.isfinite(value) else "not reached"
+
+
+def _has_steps(run: Record) -> bool:
+    return run.status in MEASURED and bool(run.curve) and run.curve[-1].step > 0
+
+
+def _reading_of_results(task: TaskResults, units: Units, marked: bool, verdicts: str) -> str:
+    runs = [run for one in task.race for run in one.judged]
+    noises = [noise for run in runs if (noise := run.test.get(f"{task.metric.name}_sd"))]
+    return say(
+        WORDS,
+        "reading_of_results",
+        goal=task.metric.goal,
+        reference=label(task.reference.name) if task.reference else "",
+        marked=marked,
+        verdicts=verdicts,
+        not_fid=units.measure == NOT_FID,
+        noise=float(f"{units.factor * median(noises):.2g}") if noises else None,
+        untuned=[label(one.name) for one in task.race if one.judged and not one.tuned],
+    )

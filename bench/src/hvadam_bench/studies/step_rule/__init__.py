@@ -1,0 +1,1 @@
+"""Which step along the hidden vector to take: candidates, scored in stages."""

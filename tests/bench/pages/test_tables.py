@@ -1,0 +1,125 @@
+"""One table in three forms, and Markdown that no plain text can break."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from hvadam_bench import contenders
+from hvadam_bench.pages import palette
+from hvadam_bench.pages.markdown import Markdown, escape, to_html, to_plain, wrap
+from hvadam_bench.pages.rendering import render, say
+from hvadam_bench.pages.tables import Cell, Table
+
+TABLE = Table(
+    ["", "loss", Markdown("`lr`")],
+    [
+        [Cell.of("adamw"), Cell("0.5 [0.4, 0.6]", mark=True), "1e-3"],
+        ["a|b *c* <i>", Markdown("**bold**, see [here](x.md)")],
+    ],
+    title="Losses",
+    reading="Less is better.",
+)
+
+
+def test_markdown_escapes_plain_text_and_fills_short_rows() -> None:
+    assert TABLE.markdown().splitlines() == [
+        "|  | loss | `lr` |",
+        "|---|---|---|",
+        "| AdamW | **0.5 [0.4, 0.6]** | 1e-3 |",
+        r"| a\|b \*c\* \<i> | **bold**, see [here](x.md) |  |",
+    ]
+
+
+def test_the_terminal_shows_the_same_words_without_marks() -> None:
+    console = Console(file=io.StringIO(), width=100, color_system=None)
+    console.print(TABLE.terminal())
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    for words in ("Losses", "AdamW", "0.5 [0.4, 0.6]", "a|b *c* <i>", "bold, see here", "Less is"):
+        assert words in shown
+    assert "**" not in shown
+
+
+def test_numbers_stand_below_each_other_where_asked() -> None:
+    table = Table(["", "ms"], [["a", "1.5"], ["b", "10.25"]], right=[1])
+    assert table.markdown().splitlines()[1] == "|---|--:|"
+    console = Console(file=io.StringIO(), width=40, color_system=None)
+    console.print(table.terminal())
+    assert isinstance(console.file, io.StringIO)
+    assert "  1.5 \n" in console.file.getvalue()
+
+
+def test_no_contender_is_broken_over_two_lines() -> None:
+    words = "some words that may well be broken over several lines"
+    table = Table(["", "", ""], [[Cell.of("schedule_free_adamw"), words, words]])
+    console = Console(file=io.StringIO(), width=40, color_system=None)
+    console.print(table.terminal())
+    assert isinstance(console.file, io.StringIO)
+    assert contenders.label("schedule_free_adamw") in console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a|b", "*x*", "`y`", "<b>z</b>", "[link](to)", "_under_ score", "back\\slash", "**2**"],
+)
+def test_plain_text_means_itself_in_markdown(text: str) -> None:
+    escaped = escape(text)
+    assert to_plain(escaped) == text
+    assert "<b>" not in to_html(escaped)
+    assert escape(Markdown(escaped)) == escaped
+
+
+def test_prose_is_filled_and_nothing_else_is_touched() -> None:
+    long = "word " * 30
+    text = (
+        f"# {long}\n\n{long}\n{long}\n\n| {long} |\n\n```\n{long}\n\n\n{long}\n```\n- {long}\n- b"
+    )
+    lines = wrap(text).splitlines()
+    assert lines[0] == f"# {long}"
+    assert f"| {long} |" in lines
+    code = lines.index("```")
+    assert lines[code : code + 6] == ["```", long, "", "", long, "```"]
+    prose = [line for line in lines if line not in (lines[0], f"| {long} |", long)]
+    assert max(map(len, prose)) <= 100
+    assert lines[-1] == "- b"
+    assert lines[-2].startswith("  word")
+    assert wrap(wrap(text)) == wrap(text)
+
+
+@pytest.mark.parametrize(
+    "whole",
+    ["`hvadam sweep imagenet`", "[what we found](docs/findings.md)", "[−2.7, −1.4]", "$a + b$"],
+)
+def test_no_line_breaks_code_links_intervals_or_formulas(whole: str) -> None:
+    for before in range(60, 100):
+        text = f"{'x' * before} y {whole} {'z ' * 40}"
+        assert any(whole in line for line in wrap(text).splitlines())
+
+
+def test_no_line_starts_with_what_would_be_a_list() -> None:
+    for before in range(80, 100):
+        lines = wrap(f"{'x' * before} of 2. Against - this + that # them").splitlines()
+        assert not [line for line in lines if line.startswith(("2. ", "- ", "+ ", "# "))]
+
+
+def test_a_template_misses_nothing_silently() -> None:
+    with pytest.raises(Exception, match="undefined"):
+        render("evidence.html.j2")
+    assert say("report.txt.j2", "more_seeds", 1) == "1 more seed"
+
+
+def test_a_new_contender_takes_a_free_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = contenders.names()
+    monkeypatch.setattr(contenders, "names", lambda: [*names, "new_one", "new_two"])
+    monkeypatch.setattr(palette, "label", str)  # it has no file here
+    looks = [(one.light, one.dash) for one in map(palette.look, contenders.names())]
+    assert len(set(looks)) == len(looks)
+
+
+def test_every_contender_has_a_label_of_its_own() -> None:
+    labels = [contenders.get(name).label for name in contenders.names()]
+    assert len(set(labels)) == len(labels)
+    assert [palette.label(name) for name in contenders.names()] == labels
