@@ -167,46 +167,58 @@ class GradientMeter:
 
     def _measure(self) -> None:
         """Move v, read the gradients, and let them enter m."""
-        rows = self._rows()
-        sharded = self._find_layout()
-        if not rows and not sharded:
+        rows, failure = self._rows()
+        dots = torch.zeros(7, dtype=torch.float64)
+        for p, g in rows:
+            if self._counts(p):
+                dots += self._dots(p, g)
+        self._agree(dots, failure)
+        if not rows and dots[4] == 0:
             raise RuntimeError(
                 "no parameter has a gradient; call update() after backward() and before zero_grad()"
             )
-        counted = [row for row in rows if not sharded or sharded.counts(row[0])]
-        dots = sum((self._dots(*row) for row in counted), torch.zeros(7, dtype=torch.float64))
-        if sharded:
-            sharded.sum(dots)
         # A narrower state is rounded at random, which moves no direction.
         rounding = torch.finfo(torch.promote_types(self._dtype, torch.float32)).eps
         mix, self._scalars = meter.advance(Floats, self._scalars, dots.tolist(), rounding=rounding)
-        if not torch.isfinite(dots).all():
-            raise RuntimeError("the gradient is not finite; it did not enter the momentum")
         self._enter(rows, mix)
 
     def _skip(self) -> None:
         """Let gradients enter m unread."""
-        rows = self._rows()
-        if rows and not torch.stack(torch._foreach_norm([g for _, g in rows])).isfinite().all():
-            raise RuntimeError("the gradient is not finite; it did not enter the momentum")
+        rows, failure = self._rows()
+        norms = torch._foreach_norm([g for _, g in rows]) if rows else []
+        self._agree(sum((x.double().cpu() for x in norms), torch.zeros(())), failure)
         self._enter(rows)
 
-    def _rows(self) -> list[tuple[Tensor, Tensor]]:
-        """Return the parameters that have a gradient, with this rank's part of it, flat."""
+    def _agree(self, sums: Tensor, failure: str | None) -> None:
+        """Add numbers up over the ranks, in place; raise on all of them what one has met."""
+        if failure is not None:
+            sums.fill_(float("nan"))
+        if layout := self._find_layout():
+            layout.sum(sums)
+        if failure is not None or not torch.isfinite(sums).all():
+            raise RuntimeError(
+                failure or "the gradient is not finite; it did not enter the momentum"
+            )
+
+    def _rows(self) -> tuple[list[tuple[Tensor, Tensor]], str | None]:
+        """Return the parameters that have a gradient, with this rank's part of it, flat.
+
+        Also return why they cannot be read, if so.
+        """
         rows: list[tuple[Tensor, Tensor]] = []
         for p in self._params:
             if p.grad is None:
                 continue
             if p.grad.layout != torch.strided:
-                raise RuntimeError(f"gradients must be dense, got layout {p.grad.layout}")
+                return [], f"gradients must be dense, got layout {p.grad.layout}"
             g = _flat(sharding.local_gradient(p))
             if p not in self._state:
                 m, z = (torch.zeros_like(g, dtype=self._dtype) for _ in range(2))
                 self._state[p], self._steps[p] = (m, z), 0
             if g.numel() != self._state[p][0].numel():
-                raise RuntimeError("a parameter has changed its shape; make a new meter")
+                return [], "a parameter has changed its shape; make a new meter"
             rows.append((p, g))
-        return rows
+        return rows, None
 
     def _dots(self, p: Tensor, g: Tensor) -> Tensor:
         """Return a parameter's part of the dots that `meter.advance` takes, on the CPU."""
@@ -259,6 +271,11 @@ class GradientMeter:
 
     def _bias(self, p: Tensor) -> float:
         return 1.0 - self._beta1 ** max(self._steps[p], 1)
+
+    def _counts(self, p: Tensor) -> bool:
+        """Return whether this rank's part of a parameter goes into the sums."""
+        layout = self._find_layout()
+        return layout is None or layout.counts(p)
 
     def _find_layout(self) -> sharding.Layout | None:
         """Return how the parameters lie on the ranks; None where nothing is sharded."""
