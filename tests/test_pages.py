@@ -23,6 +23,7 @@ ELSEWHERE += ("other-sharding.md", "train-a-pinn.md")
 # Trains for half an hour, on data that must be downloaded: read, not run.
 LONG = "runner.run("
 SLOW = ("0016-two-kernels.md", "compile.md", "fit-on-a-full-batch.md", "jax.md")
+SLOW += ("measure-gradients.md",)
 
 HERE = [page for page in PAGES if python_on(page) and page.name not in ELSEWHERE]
 
