@@ -12,7 +12,8 @@ from hvadam_bench.analysis.effects import SMALLEST, Judgement, Scale
 from hvadam_bench.analysis.grouping import TaskResults, group
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Record
-from hvadam_bench.sweeping.recipes import evidence, step_rule
+from hvadam_bench.studies.evidence import plan as evidence
+from hvadam_bench.studies.step_rule import plan as step_rule
 
 SEEDS = range(10)
 SMOOTH = Scale("factor", 1.25)

@@ -107,7 +107,7 @@ def test_no_line_starts_with_what_would_be_a_list() -> None:
 
 def test_a_template_misses_nothing_silently() -> None:
     with pytest.raises(Exception, match="undefined"):
-        render("evidence.html.j2")
+        render("report.html.j2")
     assert say("report.txt.j2", "more_seeds", 1) == "1 more seed"
 
 

@@ -199,13 +199,6 @@ Changes = Annotated[
     ),
 ]
 Records = Annotated[Path, typer.Option(metavar="DIR", help="Where records and checkpoints go.")]
-Work = Annotated[
-    Path,
-    typer.Option(metavar="DIR", help="Where runs that are not packed yet lie, study by study."),
-]
-Results = Annotated[
-    Path, typer.Option(metavar="DIR", help="Where packed records are, and typed results go.")
-]
 Project = Annotated[
     Path, typer.Option(metavar="DIR", help="Under which results/ and docs/ are written.")
 ]

@@ -5,22 +5,20 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from hvadam_bench.data.text import Corpus, number
-from hvadam_bench.pages.baselines import baselines_table
 from hvadam_bench.studies.evidence.baselines import (
-    TASKS,
-    Baselines,
     Labelled,
     interpolated_bigram,
     logistic_regression,
     measure,
 )
+from hvadam_bench.studies.evidence.plan import MINIBATCH
+from hvadam_bench.studies.evidence.tables import trivial_models
 
 
 def text(train: str, valid: str, test: str) -> Corpus:
@@ -89,7 +87,7 @@ def halves(count: int, seed: int) -> Labelled:
 
 def test_a_line_is_found_and_a_coin_is_not() -> None:
     found = logistic_regression(halves(300, 0), halves(100, 1), halves(200, 2), classes=2)
-    assert min(found) > 98
+    assert min(found[:2]) > 98
     blind = [Labelled(torch.zeros(90, 3), torch.arange(90) % 3) for _ in range(3)]
     assert logistic_regression(*blind, classes=3).test == pytest.approx(100 / 3)
 
@@ -102,16 +100,13 @@ def test_it_is_the_maximum_of_the_likelihood() -> None:
     assert logistic_regression(split, split, split, classes=2).test == pytest.approx(75)
 
 
-def test_all_tasks_have_a_baseline_that_is_kept(tmp_path: Path) -> None:
+def test_all_tasks_have_a_baseline() -> None:
     found = measure("smoke")
-    assert set(found.of) == set(TASKS)
+    assert set(found.of) == set(MINIBATCH)
     assert {one.method for one in found.of.values()} == {
         "logistic regression on pixels",
         "interpolated bigram",
     }
-    found.save(tmp_path / "baselines.json")
-    assert Baselines.load(tmp_path / "baselines.json") == found
     # The synthetic images are noisy copies of ten patterns: a linear classifier knows them.
     assert found.of["fashion_mnist_60k"].test > 90
-    rows = baselines_table(found).rows
-    assert len(rows) == len(TASKS)
+    assert len(trivial_models(found).rows) == len(MINIBATCH)

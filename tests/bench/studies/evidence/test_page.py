@@ -18,15 +18,16 @@ from made_evaluation_times import made_evaluation_times
 from made_evidence import fill, smooth, told
 from PIL import Image
 
-from hvadam_bench.cli import main
 from hvadam_bench.pages.figures import encode, encode_svg, on_ground
-from hvadam_bench.pages.findings import figures, page, publish, tables, wording
 from hvadam_bench.pages.markdown import wrap
 from hvadam_bench.pages.palette import DARK, LIGHT, Ground
-from hvadam_bench.studies.evidence.result import Beside, Evidence, Rule
-from hvadam_bench.studies.evidence.summary import compute
+from hvadam_bench.studies._results import save
+from hvadam_bench.studies.evidence import figures, page, tables
+from hvadam_bench.studies.evidence.measure import compute
+from hvadam_bench.studies.evidence.plan import contests
+from hvadam_bench.studies.evidence.result import Difference, Evidence, Rule
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 README = "# hvadam\n\n<!-- findings:start -->\nlast year's\n<!-- findings:end -->\n\nThe rest.\n"
 
 
@@ -38,12 +39,12 @@ def flat(text: str) -> str:
 def published(evidence: Evidence, out: Path) -> dict[str, str]:
     """All that is written, by name, where it is text."""
     (out / "README.md").write_text(README)
-    written = publish(evidence, out)
+    written = page.render({"evidence": evidence}, out)
     return {path.name: path.read_text("utf-8") for path in written if path.suffix != ".png"}
 
 
 def test_the_answer_follows_from_the_verdicts(good: Evidence, bad: Evidence) -> None:
-    first, second, momentum, best, rule = page.lines(good)
+    first, second, momentum, best, rule = page.answer(good)
     assert first.startswith("**On smooth, full-batch problems: use it.** Against Adam, HVAdam is")
     assert "is ahead on 2 of 2 tasks; against the best of Adam's family, it is ahead on 2" in first
     assert first.endswith("All 2 tasks are finished.")
@@ -53,7 +54,7 @@ def test_the_answer_follows_from_the_verdicts(good: Evidence, bad: Evidence) -> 
     assert "on smooth, full-batch problems HVAdam on 2 of 2 tasks" in best
     assert '["alignment"]`. Above 0.4 HVAdam ended lower than Adam' in rule
     assert "in 3 of 3 cases (2 by always guessing the same)" in rule
-    first, second, momentum, best, _ = page.lines(bad)
+    first, second, momentum, best, _ = page.answer(bad)
     assert first.startswith("**On smooth, full-batch problems: stay with Adam.** Against Adam,")
     assert second.startswith("**With mini-batches: stay with AdamW.**")
     assert "HVAdam is behind on 2 of 2 tasks." in momentum
@@ -67,7 +68,7 @@ def test_who_is_ahead_of_both_is_named(bad: Evidence) -> None:
     standings = {"reference": ahead, "family": behind}
     between = replace(bad.minibatch, tasks=tasks, standings=standings)
     assert between.rival == "nadam"
-    second = page.lines(replace(bad, minibatch=between))[1]
+    second = page.answer(replace(bad, minibatch=between))[1]
     assert second.startswith(
         "**With mini-batches: try NAdam first.** Against AdamW, HVAdam is ahead"
     )
@@ -78,11 +79,11 @@ def test_who_is_ahead_of_both_is_named(bad: Evidence) -> None:
 def test_what_nobody_can_tell_is_not_told(good: Evidence) -> None:
     counts = {"ahead": 0, "behind": 0, "equal": 1, "undecided": 1}
     even = replace(good.smooth, standings={"reference": counts, "family": counts})
-    said = page.lines(replace(good, smooth=even))[0]
+    said = page.answer(replace(good, smooth=even))[0]
     assert "**On smooth, full-batch problems: no reason to change.**" in said
     assert "HVAdam is equal on 1 of 2 tasks and undecided on 1" in said
     useless = Rule("alignment", 0.4, 3, 5, 3)
-    said = page.lines(replace(good, noise=replace(good.noise, rule=useless)))[-1]
+    said = page.answer(replace(good, noise=replace(good.noise, rule=useless)))[-1]
     assert "its diagnostics do not say" in said
     assert "right in 3 of 5 cases, always guessing the same in 3." in said
 
@@ -112,7 +113,7 @@ def test_every_number_of_a_table_is_that_of_the_evidence(good: Evidence) -> None
     [row, *_] = tables.suite(good.smooth).rows
     shown = [str(cell) for cell in row]
     ours, adam = task.contenders["hvadam"], task.contenders["adam"]
-    assert shown[1:3] == [wording.value(one.median, task) for one in (ours, adam)]
+    assert shown[1:3] == [tables.value(one.median, task) for one in (ours, adam)]
     duel = task.duels["adam"]
     assert None not in (duel.amount, duel.low, duel.high)
     ends = [math.exp(-(x or 0)) for x in (duel.amount, duel.high, duel.low)]
@@ -124,9 +125,9 @@ def test_every_number_of_a_table_is_that_of_the_evidence(good: Evidence) -> None
     details = page.render_details(good)
     for one in task.contenders.values():
         for value in one.values:
-            assert wording.value(value, task) in details
+            assert tables.value(value, task) in details
         for rate in one.rates.values():
-            assert wording.value(rate, task) in details
+            assert tables.value(rate, task) in details
     for suite in good.suites:
         heads = tables.targets(suite).heads
         assert len(heads) == 1 + len(suite.profiles)
@@ -137,7 +138,7 @@ def test_what_an_evaluation_takes_is_told_where_it_was_measured(
 ) -> None:
     assert "ms each" not in page.render_details(good)
     assert "an evaluation takes" not in flat(page.render_findings(good))
-    made_evaluation_times().save(tmp_path / "evaluation-times.json")
+    save(made_evaluation_times(), tmp_path / "evaluation-times.json")
     costs = compute(tmp_path, tmp_path, {}).costs
     timed = replace(good, costs=costs)
     assert (
@@ -156,17 +157,22 @@ def test_what_an_evaluation_takes_is_told_where_it_was_measured(
     assert not any("ms each" in head for head in tables.everyone(other, costs).heads)
     texts = published(timed, tmp_path)
     assert "ms each" in texts["evidence.html"]
-    assert Evidence.load(tmp_path / "results" / "evidence.json") == timed
 
 
-def test_differences_are_told_in_the_unit_that_matters() -> None:
-    lower = Beside("adam", 10, math.log(4), math.log(2), math.log(10), 0.01, "ahead")
-    assert wording.difference(lower, "factor", math.log(1.25)) == "×0.25 [0.10, 0.50]"
-    small = Beside("adam", 10, 0.003, -0.001, 0.008, 0.01, "undecided")
-    assert wording.difference(small, "factor", 0.005) == "−0.30% [−0.80, +0.10]"
-    assert wording.difference(small, "points", 0.3) == "0.00 [0.00, +0.01]"
-    nobody = Beside("adam", 0, None, None, None, None, "undecided")
-    assert wording.difference(nobody, "factor", 0.2) == "–"
+def test_differences_have_the_unit_that_matters(good: Evidence) -> None:
+    factors = replace(good.smooth.tasks[0], unit="factor", margin=math.log(1.25))
+    percents, points = replace(factors, margin=0.005), replace(factors, unit="points", margin=0.3)
+    lower = Difference("adam", 10, math.log(4), math.log(2), math.log(10), 0.01, "ahead")
+    assert tables.difference(lower, factors) == "×0.25 [0.10, 0.50]"
+    small = Difference("adam", 10, 0.003, -0.001, 0.008, 0.01, "undecided")
+    assert tables.difference(small, percents) == "−0.30% [−0.80, +0.10]"
+    assert tables.difference(small, points) == "0.00 [0.00, +0.01]"
+    nobody = Difference("adam", 0, None, None, None, None, "undecided")
+    assert tables.difference(nobody, factors) == "–"
+    assert tables.amount(math.log(1.25), factors) == "a factor of 1.25"
+    assert tables.amount(0.005, percents) == "0.50%"
+    assert tables.amount(0.3, points) == "0.30 points"
+    assert tables.amount(None, points) == "–"
 
 
 def test_no_number_for_what_has_none(good: Evidence) -> None:
@@ -203,7 +209,7 @@ def test_the_readme_changes_between_its_markers_only(good: Evidence) -> None:
             page.replace_block(broken, good)
 
 
-def test_pages_are_made_of_the_json_and_old_figures_leave(tmp_path: Path, good: Evidence) -> None:
+def test_pages_have_all_they_name_and_old_figures_leave(tmp_path: Path, good: Evidence) -> None:
     stale = tmp_path / "docs" / "figures" / "evidence-old.png"
     stale.parent.mkdir(parents=True)
     stale.write_bytes(b"")
@@ -214,15 +220,13 @@ def test_pages_are_made_of_the_json_and_old_figures_leave(tmp_path: Path, good: 
         for ground in ("", "-dark")
         for kind in ("png", "svg")
     }
-    loaded = Evidence.load(tmp_path / "results" / "evidence.json")
-    assert texts["findings.md"] == page.render_findings(loaded)
     for name in re.findall(r"\]\(figures/(.*?)\)", texts["findings.md"]):
         assert (stale.parent / name).exists()
     for name in re.findall(r'(?:srcset|src)="(.*?)"', texts["README.md"]):
         assert (tmp_path / name).exists()
     hold_page(texts["evidence.html"])
     said = html.unescape(re.sub(r"<[^>]*>", "", texts["evidence.html"]))
-    for line in page.lines(good):
+    for line in page.answer(good):
         assert re.sub(r"[*`]", "", line) in said
     for claim in good.claims:
         assert claim.claim in said
@@ -269,14 +273,18 @@ def test_a_row_for_each_task_and_dots_left_of_the_line_where_it_is_better(good: 
         assert all(place < 0 for place in places)
 
 
-def test_findings_without_any_records_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_any_records_the_pages_and_the_terminal_say_so(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text(README)
-    assert main(["findings", "--store", str(tmp_path / "no"), "--out", str(tmp_path)]) == 0
-    printed = capsys.readouterr().out
-    assert "not finished: pinn_convection" in printed
+    nothing = compute(tmp_path / "no", tmp_path / "results", contests())
+    page.render({"evidence": nothing}, tmp_path)
+    assert "not finished: pinn_convection" in list(tables.printed({"evidence": nothing}))
     assert "0 of 8 tasks are finished" in flat((tmp_path / "README.md").read_text())
+
+
+def test_a_folder_without_a_readme_gets_none(tmp_path: Path, good: Evidence) -> None:
+    page.render({"evidence": good}, tmp_path)
+    assert not (tmp_path / "README.md").exists()
+    assert (tmp_path / "docs" / "findings.md").exists()
 
 
 @pytest.mark.slow
@@ -291,18 +299,10 @@ def test_the_page_is_three_screens_and_fits_a_phone(tmp_path: Path) -> None:
         assert picture.height <= 3.2 * 900
 
 
-def test_committed_pages_are_made_of_the_committed_numbers() -> None:
-    content = Evidence.load(ROOT / "results" / "evidence.json")
-    text, front = (
-        (ROOT / name).read_text(encoding="utf-8") for name in ("docs/findings.md", "README.md")
-    )
-    assert text == page.render_findings(content)
-    assert front == page.replace_block(front, content)
-    folder = ROOT / "docs" / "figures"
-    drawn = {path.name: path.read_bytes() for path in folder.glob("evidence-*")}
-    assert (ROOT / "docs/evidence.html").read_text("utf-8") == page.render_evidence(content, drawn)
+def test_committed_pages_are_of_a_readable_size() -> None:
+    text = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
     assert wrap(text) + "\n" == text
     assert not [line for line in text.splitlines() if len(line) > 100 and line[0] not in "|<"]
     assert len(text.splitlines()) < 200
-    for size in (len(content) for content in drawn.values()):
-        assert size < 150_000
+    for path in (ROOT / "docs" / "figures").glob("evidence-*"):
+        assert path.stat().st_size < 150_000

@@ -21,8 +21,6 @@ from hvadam_bench.pages.figures import (
     plain_ticks,
     tidy,
 )
-from hvadam_bench.pages.findings import tables
-from hvadam_bench.pages.findings.wording import ratio
 from hvadam_bench.pages.palette import (
     BLUE,
     DARK,
@@ -30,12 +28,12 @@ from hvadam_bench.pages.palette import (
     GREY,
     LIGHT,
     RED,
-    Ground,
     ground,
     line,
     shade,
 )
-from hvadam_bench.studies.evidence.result import Beside, Dose, Evidence, Suite, TaskEvidence
+from hvadam_bench.studies.evidence.result import Difference, Dose, Evidence, Suite, TaskEvidence
+from hvadam_bench.studies.evidence.tables import fraction
 
 MARK = Mark("HVAdam", "o", RED, 7)
 TITLES = {"smooth": "smooth, full batch", "minibatch": "mini-batches"}
@@ -44,28 +42,25 @@ AXES = {"smooth": "HVAdam's loss / theirs", "minibatch": "loss in %, or error in
 REACH = {"smooth": (math.log(2), math.log(100)), "minibatch": (1.0, 20.0)}
 
 
-def draw_all(evidence: Evidence, chosen: Ground) -> dict[str, Figure]:
-    """Return all that there is something for, on light or dark ground, by name."""
-    found: dict[str, Figure] = {}
-    with on_ground(chosen):
-        if evidence.tasks:
-            found["suites"] = draw_suites(evidence)
-        if evidence.noise.doses:
-            found["noise"] = draw_noise(evidence.noise.doses)
-        if any(suite.profiles for suite in evidence.suites):
-            found["profiles"] = draw_profiles([one for one in evidence.suites if one.profiles])
-    return found
-
-
-def files_of(evidence: Evidence) -> dict[str, bytes]:
-    """Return every figure as PNG and SVG, by the names of the files."""
+def draw_files(evidence: Evidence) -> dict[str, bytes]:
+    """Return every figure as PNG and SVG on light and dark ground, by the names of the files."""
     found: dict[str, bytes] = {}
     for chosen, suffix in ((LIGHT, ""), (DARK, "-dark")):
-        for name, figure in draw_all(evidence, chosen).items():
-            with on_ground(chosen):
+        with on_ground(chosen):
+            for name, figure in _draw(evidence).items():
                 found[f"evidence-{name}{suffix}.png"] = encode(figure)
                 found[f"evidence-{name}{suffix}.svg"] = encode_svg(figure, name)
     return found
+
+
+def _draw(evidence: Evidence) -> dict[str, Figure]:
+    """Return the figures that there is something for, by name."""
+    profiled = [suite for suite in evidence.suites if suite.profiles]
+    return {
+        **({"suites": draw_suites(evidence)} if evidence.tasks else {}),
+        **({"noise": draw_noise(evidence.noise.doses)} if evidence.noise.doses else {}),
+        **({"profiles": draw_profiles(profiled)} if profiled else {}),
+    }
 
 
 def draw_suites(evidence: Evidence) -> Figure:
@@ -93,7 +88,7 @@ def draw_noise(doses: Sequence[Dose]) -> Figure:
         aside = 1.09 ** (place - (len(tasks) - 1) / 2)  # or ranges would hide each other
         known = [(dose, dose.share * aside) for dose in own if dose.share is not None]
         for dose, x in known:
-            ends = [ratio(end) for end in (dose.low, dose.high) if end is not None]
+            ends = [math.exp(-end) for end in (dose.low, dose.high) if end is not None]
             top.plot([x] * len(ends), ends, color=colour, lw=1, alpha=0.7)
         ys = [_response(dose) for dose, _ in known]
         top.plot([x for _, x in known], ys, label=named(task), lw=1.4, **style)
@@ -110,7 +105,7 @@ def draw_noise(doses: Sequence[Dose]) -> Figure:
     top.set_xscale("log")
     smallest = min((dose.share for dose in doses if dose.share), default=1.0)
     shares = [4.0**-k for k in range(round(-math.log(smallest, 4)) + 1)]
-    top.set_xticks(shares, [tables.part_of(share) for share in shares])
+    top.set_xticks(shares, [fraction(share) for share in shares])
     top.invert_xaxis()
     right.set_xscale("log")
     for axes in (top, left, right):
@@ -177,7 +172,7 @@ def _draw_suite(axes: Axes, suite: Suite) -> None:
     tidy(axes, "left")
 
 
-def _scaled(task: TaskEvidence, found: Beside, part: str) -> list[float]:
+def _scaled(task: TaskEvidence, found: Difference, part: str) -> list[float]:
     """Return a comparison and its interval where less is better: logarithms, percents or points."""
     ends = [math.nan if x is None else -x for x in (found.amount, found.high, found.low)]
     if part == "smooth" or task.unit == "points":
@@ -210,4 +205,4 @@ def _within(x: float, reach: float) -> bool:
 
 
 def _response(dose: Dose) -> float:
-    return ratio(dose.amount or 0.0)
+    return math.exp(-(dose.amount or 0.0))

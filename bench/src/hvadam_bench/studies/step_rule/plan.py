@@ -7,12 +7,11 @@ are in `docs/decisions/0032-choosing-the-step.md`, which was written before the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hvadam_bench.contenders import TRIAL
-from hvadam_bench.sweeping.recipes._spec import Recipe
 from hvadam_bench.sweeping.search import Contest, Entry
 
 SMOOTH = (
@@ -87,39 +86,61 @@ FINAL = (
 )
 
 
-def _stage(number: int, about: str, entries: Sequence[Entry], **plan: Any) -> Recipe:
-    """Return the recipe of a stage: everyone on every problem, with the same trials."""
-    return Recipe(
-        name=f"step_rule_{number}",
-        reproduces=f"ours: choosing the step, stage {number}: {about}",
-        studies=[
-            Contest(task, [_starting(entry, lr) for entry in entries], **plan)
-            for task, lr in FIRST_RATE.items()
-        ],
-    )
+# Four learning rates at first, then three, because the lowest was hardly anybody's best.
+STAGES: Mapping[str, tuple[Sequence[Entry], dict[str, Any]]] = {
+    "step_rule_1": ([*CONTROLS, *GRID], {"trials": 4, "seeds": 2}),
+    "step_rule_2": ([*REFERENCES, PAPER, *IDEAS], {"trials": 3, "seeds": 2}),
+    # The finalists, by seeds that no stage has seen.
+    "step_rule_3": (FINAL, {"trials": 3, "tuning_seeds": 2, "seeds": 5, "first_seed": 100}),
+}
 
 
-def _starting(entry: Entry, lr: float) -> Entry:
-    return replace(entry, options={"lr": lr, **entry.options})
+@dataclass(frozen=True)
+class Plan:
+    """What is compared.
+
+    Attributes:
+        stages: The contests of every stage, by its name: everyone on each problem, tuned alike.
+        run: The stages whose runs are made; all are scored, as far as their records go.
+        references: The entrants whose lower loss on a problem the losses there are divided by.
+        smooth: The problems of the smooth half; the others are the noisy half.
+    """
+
+    stages: Mapping[str, Sequence[Contest]]
+    run: Sequence[str]
+    references: tuple[str, ...] = tuple(entry.entrant for entry in REFERENCES)
+    smooth: tuple[str, ...] = SMOOTH
 
 
-RECIPES = (
-    _stage(
-        *(1, "how much of the hidden vector, with and without look-ahead", [*CONTROLS, *GRID]),
-        trials=4,
-        seeds=2,
-    ),
-    # With three rates, for the lowest of four was hardly anybody's best.
-    _stage(
-        *(2, "gates, the paper's line, Adam's preconditioner", [*REFERENCES, PAPER, *IDEAS]),
-        trials=3,
-        seeds=2,
-    ),
-    _stage(
-        *(3, "the finalists, by seeds that no stage has seen", FINAL),
-        trials=3,
-        tuning_seeds=2,
-        seeds=5,
-        first_seed=100,
-    ),
-)
+def plan(
+    *, stages: tuple[int, ...] = (1, 2, 3), records_only: bool = False, smoke: bool = False
+) -> Plan:
+    """Return the stages of the choice.
+
+    Args:
+        stages: Make the runs of these stages only.
+        records_only: Only score the records that there are.
+        smoke: Make a few tiny runs of the first stage, to see that it works.
+
+    Raises:
+        ValueError: There is no such stage.
+    """
+    names = [f"step_rule_{number}" for number in stages]
+    for name in set(names) - set(STAGES):
+        raise ValueError(f"there is no stage {name!r}; choose from {', '.join(STAGES)}.")
+    contests = {name: _contests(*stage) for name, stage in STAGES.items()}
+    if smoke:
+        few = ("adam", "nadam", "hvadam")
+        tiny = [replace(one, scale="smoke", trials=1, only=few) for one in contests["step_rule_1"]]
+        return Plan({"step_rule_1": tiny[:: len(SMOOTH)]}, ["step_rule_1"])
+    return Plan(contests, [] if records_only else names)
+
+
+def _contests(entries: Sequence[Entry], budget: dict[str, Any]) -> list[Contest]:
+    """Return everyone on every problem, all searches of a problem beginning at one rate."""
+    return [
+        Contest(
+            task, [replace(one, options={"lr": lr, **one.options}) for one in entries], **budget
+        )
+        for task, lr in FIRST_RATE.items()
+    ]

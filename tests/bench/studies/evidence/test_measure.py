@@ -1,4 +1,4 @@
-"""The whole evidence: what counts, what is not finished, and its one JSON form."""
+"""The whole evidence: what counts, what is not finished, and that it needs no runs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 from made_evidence import fill, minibatch, smooth, told
 
 from hvadam_bench.running.records import Store
-from hvadam_bench.studies.evidence import summary
-from hvadam_bench.studies.evidence.describe import AS_MUCH, CONTROL
-from hvadam_bench.studies.evidence.parts import PARTS, planned, store_of
+from hvadam_bench.studies import Place
+from hvadam_bench.studies._results import from_json, save, to_json
+from hvadam_bench.studies.evidence.measure import compute, measure, store_of
+from hvadam_bench.studies.evidence.plan import AS_MUCH, CONTROL, plan
 from hvadam_bench.studies.evidence.result import Evidence
 
 
@@ -51,11 +52,18 @@ def test_nothing_finished_is_evidence_too(tmp_path: Path) -> None:
     assert evidence.noise.rule is None
 
 
-def test_the_evidence_has_one_form_and_comes_back_from_it(tmp_path: Path, good: Evidence) -> None:
-    path = tmp_path / "evidence.json"
-    path.write_text(good.to_text(), encoding="utf-8")
-    assert Evidence.load(path) == good
-    assert Evidence.load(path).to_text() == good.to_text()
+def test_the_evidence_comes_back_from_its_json(good: Evidence) -> None:
+    plain = json.loads(json.dumps(to_json(good), allow_nan=False))
+    assert from_json(Evidence, plain) == good
+
+
+def test_the_evidence_alone_is_computed_without_runs(tmp_path: Path) -> None:
+    """The place cannot run sweeps; new records are read, and nothing is trained."""
+    planned = plan(steps=("evidence",))
+    found = measure(planned, Place(tmp_path, tmp_path / "runs"))
+    assert found.keys() == {"evidence"}
+    assert found["evidence"].runs == 0
+    assert len(found["evidence"].smooth.unfinished) == 8
 
 
 def test_profiles_are_of_those_on_every_task(good: Evidence) -> None:
@@ -80,7 +88,7 @@ def test_baselines_and_pictures_join_the_tasks(tmp_path: Path) -> None:
     (results / "baselines.json").write_text(
         json.dumps({"scale": "laptop", "of": {"digits_cnn": one}})
     )
-    evidence = summary.compute(tmp_path, results, studies)
+    evidence = compute(tmp_path, results, studies)
     [digits] = evidence.minibatch.tasks
     assert digits.baseline is not None
     assert (digits.baseline.method, digits.baseline.value) == ("counting", 51.0)
@@ -89,21 +97,8 @@ def test_baselines_and_pictures_join_the_tasks(tmp_path: Path) -> None:
         name: name.encode() for name in task.contenders
     }
     # Packed records come without pictures: those of the last evidence stay.
-    (results / "evidence.json").write_text(evidence.to_text(), encoding="utf-8")
+    save(evidence, results / "evidence.json")
     for path in list(store.folder.rglob("*.png")):
         path.unlink()
-    [again] = summary.compute(tmp_path, results, studies).smooth.tasks
+    [again] = compute(tmp_path, results, studies).smooth.tasks
     assert again.contenders["adam"].picture == b64encode(b"adam").decode()
-
-
-def test_the_plan_is_what_the_comparison_runs() -> None:
-    studies = planned()
-    assert tuple(studies) == PARTS
-    assert len(studies["smooth"]) == 8
-    assert len(studies["minibatch"]) == 4
-    assert len(studies["noise"]) == 4 * 5
-    for part, reference in summary.REFERENCES.items():
-        for study in studies[part]:
-            entrants = {entry.entrant for entry in study.entries}
-            assert {reference, "hvadam"} <= entrants
-            assert study.seeds == 10

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,18 +10,19 @@ from pathlib import Path
 import pytest
 from made_records import made_record
 
-from hvadam_bench.pages import step_rule as page
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.files import write_packed
 from hvadam_bench.running.records import PACKED, Point, Record, Role, Status, Store
-from hvadam_bench.studies._results import from_json
-from hvadam_bench.studies.step_rule import result as step_rule
-from hvadam_bench.studies.step_rule.result import StepRule
-from hvadam_bench.sweeping import recipes
+from hvadam_bench.studies import Place
+from hvadam_bench.studies._results import load
+from hvadam_bench.studies.step_rule import measure as step_rule
+from hvadam_bench.studies.step_rule import page
+from hvadam_bench.studies.step_rule.measure import StepRule, score
+from hvadam_bench.studies.step_rule.plan import NOISY, SMOOTH, plan
 from hvadam_bench.sweeping.ledger import Ledger
-from hvadam_bench.sweeping.recipes.step_rule import NOISY, SMOOTH
+from hvadam_bench.sweeping.sweep import Sweep
 
-FIRST = "step_rule_1"
+ROOT = Path(__file__).parents[4]
 BEST = "hvadam_trial (c 0.5)"
 
 
@@ -43,7 +43,7 @@ def loss_of(config: RunConfig) -> float:
 def fill(store: Store, loss: Callable[[RunConfig], float] = loss_of, but: str = "") -> None:
     """Pack records of all that the first stage asks for, except the judged ones of one problem."""
     assert store.packed is not None
-    for study in recipes.get(FIRST).studies:
+    for study in plan().stages["step_rule_1"]:
         runs: list[Record] = []
         for arm in study.arms():
             planned = arm.needed(Ledger(store))
@@ -69,16 +69,16 @@ def made(config: RunConfig, value: float, role: Role) -> Record:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return step_rule.store_of(tmp_path / "runs", tmp_path / "results")
+    return Store(tmp_path / "runs", tmp_path / "results")
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> StepRule:
     """The scores of records of the whole first stage."""
     folder = tmp_path_factory.mktemp("step_rule")
-    store = step_rule.store_of(folder / "runs", folder / "results")
+    store = Store(folder / "runs", folder / "results")
     fill(store)
-    return step_rule.measure(store)
+    return score(plan(), store)
 
 
 def test_the_reference_is_the_better_of_adam_and_nadam_problem_by_problem(found: StepRule) -> None:
@@ -114,24 +114,41 @@ def test_diverged_runs_count_as_ten_times_the_loss(store: Store) -> None:
         return math.inf if config.entrant == BEST and config.seed == 1 else loss_of(config)
 
     fill(store, loss)
-    [stage, *_] = step_rule.measure(store).stages
+    [stage, *_] = score(plan(), store).stages
     [one] = [s for s in stage.standings if s.entrant == BEST]
     assert one.mean == pytest.approx(math.log(10))
 
 
 def test_unfinished_problems_are_named_and_left_out(store: Store) -> None:
     fill(store, but="two_spirals")
-    [stage, *_] = step_rule.measure(store).stages
+    [stage, *_] = score(plan(), store).stages
     assert stage.unfinished == ("two_spirals",)
     assert {one.problems for one in stage.standings} == {9}
     assert "two_spirals" in page.standings_table(stage).reading
 
 
-def test_the_result_round_trips_and_is_told(found: StepRule, tmp_path: Path) -> None:
-    numbers, told, drawn = page.write(found, tmp_path / "results", tmp_path / "docs")
-    assert from_json(StepRule, json.loads(numbers.read_text())) == found
-    text = told.read_text()
+def test_the_page_reports_the_scores(found: StepRule, tmp_path: Path) -> None:
+    written, drawn = page.render({"step_rule": found}, tmp_path)
+    text = written.read_text()
     assert "| HVAdam (trial) (c 0.5) | 0.711 |" in text
     assert "0.0014 (Adam)" in text  # the geometric mean of 1e-3 and 2e-3
     assert drawn.stat().st_size > 1000
     assert all(len(line) <= 100 for line in text.splitlines() if line[:1] not in "|!")
+
+
+def test_only_planned_stages_run_and_all_are_scored(tmp_path: Path) -> None:
+    sweeps: list[Sweep] = []
+    place = Place(tmp_path, tmp_path / "runs", sweep=lambda own: not sweeps.extend(own))
+    fill(Store(place.runs / "step_rule", place.results / "step_rule"))
+    found = step_rule.measure(plan(stages=(2,)), place)["step_rule"]
+    assert [one.studies[0].trials for one in sweeps] == [3] * 10
+    assert [stage.name for stage in found.stages] == ["step_rule_1"]
+    sweeps.clear()
+    assert step_rule.measure(plan(records_only=True), place)["step_rule"] == found
+    assert not sweeps
+
+
+def test_committed_scores_follow_from_the_committed_records() -> None:
+    packed = ROOT / "results" / "step_rule"
+    found = score(plan(), Store(ROOT / "none", packed))
+    assert found == load(StepRule, packed.with_suffix(".json"))
