@@ -20,11 +20,17 @@ LIBRARY, BENCH = Path(hvadam.__file__).parent, Path(hvadam_bench.__file__).paren
 LIBRARY_ARROWS = [("core", "torch"), ("core", "jax")]
 BENCH_ARROWS = [
     ("data", "tasks"),
-    ("contenders", "running", "analysis", "sweeping", "studies", "cli"),
-    ("tasks", "running", "analysis", "sweeping", "studies", "cli"),
+    ("contenders", "running", "analysis", "sweeping", "pages", "studies", "cli"),
+    ("tasks", "running", "analysis", "sweeping", "pages", "studies", "cli"),
 ]
 # Folders that belong to a room of another name.
-ROOMS = {"problems": "tasks", "models": "tasks", "measures": "data", "pages": "studies"}
+ROOMS = {"problems": "tasks", "models": "tasks", "measures": "data"}
+# Parts of pages that are on their way into their studies.
+MOVING = {"baselines", "evaluation_times", "findings", "speed", "step_rule", "theorems"}
+MOVING |= {"throughput", "toy_functions"}
+# What trains or sweeps: pages show what there is, and make nothing.
+RUNS = ("running.runner", "running.training", "running.progress", "sweeping.sweep")
+RUNS += ("sweeping.engines",)
 # Optimizers and tasks meet in the runner only.
 STRANGERS = {"contenders": {"tasks"}, "tasks": {"contenders"}}
 FRAMEWORKS = {"torch", "jax"}
@@ -100,7 +106,13 @@ def test_the_library_follows_its_arrows(path: Path) -> None:
 
 @pytest.mark.parametrize("path", files(BENCH), ids=lambda p: str(p.relative_to(BENCH)))
 def test_the_bench_follows_its_arrows(path: Path) -> None:
-    assert strays(path, BENCH, BENCH_ARROWS) == []
+    found = strays(path, BENCH, BENCH_ARROWS)
+    if room_of(path, BENCH) == "pages":
+        if path.relative_to(BENCH / "pages").with_suffix("").parts[0] in MOVING:
+            found = [name for name in found if not name.startswith("hvadam_bench.studies.")]
+        runs = tuple(f"hvadam_bench.{name}" for name in RUNS)
+        found += [name for name in imported(path) if name.startswith(runs)]
+    assert found == []
 
 
 @pytest.mark.parametrize("room", ["contenders", "tasks"])

@@ -1,23 +1,35 @@
-"""Docstrings of both packages: the first line is there, is a sentence, and stands alone."""
+"""The words of both packages: docstrings, help, templates and messages are whole sentences."""
 
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 import hvadam
 import hvadam_bench
+from hvadam_bench.cli.app import SHORT, make_app
 
 # Openings that lean on what stands before them, which a hover box does not show.
 LEANING = ("Of ", "The same", "Likewise", "As ", "And ", "Such as", "Like ")
 # Words that a function's first line cannot begin with, for a verb does.
 NO_VERB = {"A", "All", "An", "Both", "How", "One", "That", "The", "Those", "What", "Whether"}
 NO_VERB |= {"Where", "Which", "Who", "Whose", "Why"}
+
+# Openings of help that have no noun: what is of weights, who is to be compared?
+HEADLESS = ("Of ", "As ", "Who ", "Whom ", "Whose ", "Which")
+# A sentence without its head, and one that ends where a thought begins.
+WORST = re.compile(r"(?:^|[.:;?] )Of (?!course)[a-z]|\b(?:nothing|\w+ or) else\.|[;,] else\.")
+# Commands that are short for those of studies, and two that will be.
+PENDING = {*SHORT, "step-rule", "throughput"}
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -101,6 +113,74 @@ def test_first_lines_stand_alone(room: str) -> None:
             if found := complaint(line, thing):
                 wrong.append(f"{path.name}: {name} {found}")
     assert not wrong, "\n".join(wrong)
+
+
+def commands(group: Any, path: str = "hvadam") -> Iterator[tuple[str, Any]]:
+    """Yield every command below a group with its whole name."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{path} {name}")
+        elif path != "hvadam" or name not in PENDING:
+            yield f"{path} {name}", command
+
+
+COMMANDS = dict(commands(get_command(make_app({}, ["study"]))))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_of_whole_sentences(name: str) -> None:
+    command = COMMANDS[name]
+    about = inspect.cleandoc(command.help or command.short_help or "")
+    first = about.partition("\n")[0]
+    said = {"the command": about} | {
+        str(one.name): one.help for one in command.params if getattr(one, "help", None)
+    }
+    wrong = [f"{where}: {text}" for where, text in said.items() if unlike_a_sentence(text)]
+    assert not wrong, "\n".join(wrong)
+    assert not about or complaint(first, thing=False) is None
+
+
+def unlike_a_sentence(text: str) -> bool:
+    return text.startswith(HEADLESS) or not text.endswith(".") or bool(WORST.search(text))
+
+
+@pytest.mark.parametrize("package", [hvadam, hvadam_bench], ids=lambda one: one.__name__)
+def test_templates_and_messages_are_of_whole_sentences(package: ModuleType) -> None:
+    root = Path(str(package.__file__)).parent
+    found = [(path, path.read_text(encoding="utf-8")) for path in root.rglob("*.j2")]
+    found += [(path, one) for path in root.rglob("*.py") for one in messages(parsed(path))]
+    wrong = [
+        f"{path.name}: {hit[0]}"
+        for path, text in found
+        for hit in WORST.finditer(" ".join(text.split()))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def messages(tree: ast.Module) -> Iterator[str]:
+    """Yield the strings of what is raised, and of what `fail` and `print_line` print."""
+    for node in ast.walk(tree):
+        calls = isinstance(node, ast.Call) and ast.unparse(node.func) in ("fail", "print_line")
+        if calls or isinstance(node, ast.Raise):
+            for one in ast.walk(node):
+                if isinstance(one, ast.Constant) and isinstance(one.value, str):
+                    yield one.value
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("The seed of weights, batches and dropout.", False),
+        ("Of weights, batches and dropout.", True),
+        ("Whom to compare with.", True),
+        ("The runs. Of each winner, one is drawn.", True),
+        ("Take the adaptive step, and nothing else.", True),
+        ("a guess, else the first named.", False),
+        ("The seed", True),
+    ],
+)
+def test_complaints_about_help(text: str, wrong: bool) -> None:
+    assert unlike_a_sentence(text) == wrong
 
 
 @pytest.mark.skipif(not (REPOSITORY / ".git").exists(), reason="needs a clone")

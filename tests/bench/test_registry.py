@@ -22,7 +22,8 @@ from hvadam_bench.running import files
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Store
 from hvadam_bench.running.runner import run
-from hvadam_bench.sweeping import engines, recipes
+from hvadam_bench.studies.demo.plan import RECIPE
+from hvadam_bench.sweeping import engines
 from hvadam_bench.sweeping.search import Contest, Entry, narrowed
 
 HOWTO = Path(__file__).parents[2] / "docs" / "howto" / "compare-optimizers.md"
@@ -121,7 +122,7 @@ def test_a_plugin_is_searched_as_it_says(folder: Path, monkeypatch: pytest.Monke
 
 def test_a_recipe_takes_whoever_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PLUGINS, str(folder))
-    studies = recipes.get("demo").studies
+    studies = RECIPE.studies
     for study, joined in zip(studies, narrowed(studies, contenders=["nesterov"]), strict=True):
         [arm] = joined.arms()
         assert (arm.study.task, arm.entry.contender) == (study.task, "nesterov")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress, ProgressColumn
 
 # Between two lines, at first; a long work tells each time that it has gone on for a share longer.
 LINE_SECONDS = 5.0
@@ -40,12 +41,21 @@ class Lines:
         if self._console is None or now < self._next:
             return
         self._next = now + max(LINE_SECONDS, LINE_SHARE * (now - self._begun))
-        say(line, self._console)
+        print_line(line, self._console)
 
 
-def say(line: str, console: Console) -> None:
+def print_line(line: str, console: Console) -> None:
     """Print a line as it is: no markup, no colours, and no breaks that a log would keep."""
     console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def make_bars(console: Console, *columns: str | ProgressColumn, **how: Any) -> Progress:
+    """Return bars that are drawn on a terminal only, and are gone when they end."""
+    from rich.progress import Progress
+
+    return Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal, **how
+    )
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from made_records import made_record
 from hvadam import __version__
 from hvadam.__main__ import main
 from hvadam_bench import tasks
-from hvadam_bench.cli import demo, wiring
+from hvadam_bench.cli import showing, wiring
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Store
 from hvadam_bench.studies.speed.contenders import CONTENDERS, FEW, MANY
@@ -33,7 +33,7 @@ def test_demo_draws_trains_and_writes_a_report(
     printed, errors = capsys.readouterr()
     assert errors == ""
     report = out / "report.html"
-    assert printed.splitlines()[-1] == f"The report: {report}"
+    assert printed.splitlines()[-1] == f"wrote {report}"
     assert "digits" in report.read_text(encoding="utf-8")
     [paths] = (out / "docs" / "figures").glob("*.png")
     assert b64encode(paths.read_bytes()).decode() in report.read_text(encoding="utf-8")
@@ -166,7 +166,7 @@ def test_out_that_is_no_directory_is_refused_before_training(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(demo, "demonstrate", lambda *args: pytest.fail("trained"))
+    monkeypatch.setattr(showing, "gather_and_show", lambda *args: pytest.fail("trained"))
     (tmp_path / "file").write_text("mine")
     out = tmp_path / "file" / below
     assert main(["demo", "--out", str(out)]) == 2
@@ -206,8 +206,8 @@ def test_a_missing_package_is_named_with_the_way_out(
 def test_other_import_errors_are_not_blamed_on_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "hvadam_bench.cli.demo", None)
-    with pytest.raises(ModuleNotFoundError, match=r"hvadam_bench\.cli\.demo"):
+    monkeypatch.setitem(sys.modules, "hvadam_bench.cli.showing", None)
+    with pytest.raises(ModuleNotFoundError, match=r"hvadam_bench\.cli\.showing"):
         main(["demo", "--out", str(tmp_path)])
 
 
@@ -298,7 +298,7 @@ def test_a_sweep_takes_a_reference_rates_and_changes(
         begun.append(sweep)
         return True
 
-    monkeypatch.setattr("hvadam_bench.pages.sweeps.sweep_and_show", note)
+    monkeypatch.setattr("hvadam_bench.cli.showing.sweep_and_show", note)
     command = ["sweep", "digits_mlp", "--contenders", "nadam,adamw", "--store", str(tmp_path)]
     assert main(command) == 0
     changes = ["--set", "task.epochs=2", "--set", "weight_decay=0.1"]

@@ -16,9 +16,8 @@ import pytest
 from made_records import made_record
 
 from hvadam.__main__ import main
-from hvadam_bench.cli import demo, wiring
+from hvadam_bench.cli import showing, wiring
 from hvadam_bench.data import download
-from hvadam_bench.pages import summary, sweeps
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Store
 
@@ -30,10 +29,10 @@ def interrupt(*args: Any, **named: Any) -> Any:
 @pytest.mark.parametrize(
     ("words", "module", "function", "kept"),
     [
-        (["demo"], demo, "demonstrate", "what is in demo"),
-        (["run", "digits_mlp", "adam"], summary, "run_and_show", "checkpoint in runs"),
-        (["sweep", "demo"], sweeps, "sweep_and_show", "what is recorded in runs"),
-        (["evidence"], sweeps, "gather_and_show", "what is recorded in runs/studies"),
+        (["demo", "--steps", "3"], showing, "gather_and_show", "what is recorded in demo/runs"),
+        (["run", "digits_mlp", "adam"], showing, "run_and_show", "checkpoint in runs"),
+        (["sweep", "demo"], showing, "sweep_and_show", "what is recorded in runs"),
+        (["evidence"], showing, "gather_and_show", "what is recorded in runs/studies"),
         (["valley", "--out", "a b"], wiring, "race", "the runs in a b/valley-runs"),
         (["data", "get", "pydoc"], download, "obtain", "what has arrived in "),
     ],
@@ -257,7 +256,7 @@ def test_a_run_that_fails_is_told_from_one_that_cannot_start(
     monkeypatch.chdir(tmp_path)
     words = ["run", "digits_mlp", "adam", "--scale", "smoke"]
     failed = made_record(config=RunConfig("digits_mlp", "adam", "smoke"), status="failed")
-    monkeypatch.setattr(summary, "run_and_show", lambda *args: failed)
+    monkeypatch.setattr(showing, "run_and_show", lambda *args: failed)
     assert main(words) == 1
     assert main([*words, "--seed", "x"]) == 2
 

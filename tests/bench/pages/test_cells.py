@@ -10,7 +10,7 @@ from made_records import made_record
 from hvadam_bench.analysis.grouping import group
 from hvadam_bench.analysis.judging import judge_against
 from hvadam_bench.pages.report.tables import ablation, results
-from hvadam_bench.pages.sweeps import standings
+from hvadam_bench.pages.standings import standings
 from hvadam_bench.pages.tables import Table
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Store

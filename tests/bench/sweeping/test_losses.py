@@ -15,8 +15,8 @@ from made_engines import Inline, Instant, peak
 from rich.console import Console
 
 from hvadam_bench.analysis.grouping import group
+from hvadam_bench.cli.showing import sweep_and_show
 from hvadam_bench.pages.report.page import render_markdown
-from hvadam_bench.pages.sweeps import sweep_and_show
 from hvadam_bench.running import checkpoints, files
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Record, Store
@@ -89,7 +89,7 @@ def test_what_stays_lost_chooses_nothing_extends_nothing_and_has_no_verdict(stor
     assert said.count("no verdict: Adam is not finished") == 2
     [line] = [line for line in said.splitlines() if "lost (" in line]
     assert line == (
-        "digits_mlp: Adam has no verdict, for 1 run was lost (0.003, seed 1000): "
+        "digits_mlp: Adam has no verdict, because 1 run was lost (0.003, seed 1000): "
         f"{KILLED} Type the same again to try again."
     )
     [failed] = [record for record in store if record.status == "failed"]
@@ -110,7 +110,7 @@ def test_a_lost_seed_of_the_winner_leaves_no_verdict_in_the_table_and_in_the_rep
     finished, said = shown(sweep, Instant(store, losing({("sgd", 3e-3, 1): 3})))
     assert not finished
     assert said.count("no verdict: SGD is not finished") == 1
-    assert "SGD has no verdict, for 1 run was lost (0.003, seed 1)" in said
+    assert "SGD has no verdict, because 1 run was lost (0.003, seed 1)" in said
     [results] = group(store)
     assert {name: one.is_cut for name, one in results.contenders.items()} == {
         **{"adam": False, "sgd": True}
@@ -138,7 +138,7 @@ def test_a_disk_that_is_full_throughout_gives_no_verdict_and_no_extension(
     assert len(engine.jobs) == 3 * 2 * 3
     assert len(sweep.lost) == 2 * 3
     assert "tie" not in said
-    assert "SGD has no verdict, for 3 runs were lost (" in said
+    assert "SGD has no verdict, because 3 runs were lost (" in said
     assert "No space left on device" in said
     assert list(store) == []
     # There is room again.
@@ -231,7 +231,9 @@ def test_workers_killed_again_and_again_leave_no_verdict(tmp_path: Path) -> None
     finished, said = shown(sweep, engine)
     assert not finished
     assert len(set(kills)) == 3
-    assert "Adam has no verdict, for 1 run was lost (0.001, seed 1000): the worker process" in said
+    assert (
+        "Adam has no verdict, because 1 run was lost (0.001, seed 1000): the worker process" in said
+    )
     assert len([run for run in store if run.status == "done"]) == 2
 
 
@@ -242,7 +244,7 @@ def test_who_lost_everything_has_a_row_that_says_so(store: Store) -> None:
     [row] = [line for line in said.splitlines() if line.strip().startswith("SGD")]
     assert "no judged runs" in row
     assert "no verdict: SGD is not finished" in row
-    assert "SGD has no verdict, for 7 runs were lost (" in said
+    assert "SGD has no verdict, because 7 runs were lost (" in said
 
 
 def test_a_report_has_no_verdict_where_hvadams_runs_were_lost(store: Store) -> None:

@@ -14,7 +14,7 @@ import torch
 
 from hvadam_bench import contenders, tasks
 from hvadam_bench.running.options import decay_of
-from hvadam_bench.sweeping import recipes
+from hvadam_bench.studies import _recipes as recipes
 from hvadam_bench.sweeping.search import Arm
 
 ADAM = {"betas": (0.9, 0.999), "eps": 1e-8}

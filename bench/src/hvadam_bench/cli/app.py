@@ -10,7 +10,6 @@ from hvadam._version import __version__
 from hvadam_bench.cli import comparisons, runs, studies
 
 COMMANDS = {
-    "demo": studies.demo,
     "speed": studies.speed,
     "theory": studies.theory,
     "valley": studies.valley,
@@ -45,6 +44,9 @@ def make_app(own: Mapping[str, str], args: Sequence[str] = ()) -> typer.Typer:
     for name, about in own.items():
         app.command(name, help=about, short_help=about)(lambda: None)
     data = typer.Typer(rich_markup_mode=None)
+    for name in SHORT:
+        if name not in COMMANDS:  # `main` puts "study" before it
+            app.command(name, short_help=_about(name, args))(lambda: None)
     for group, commands in ((app, COMMANDS), (data, DATA_COMMANDS)):
         for name, command in commands.items():
             # As the short help it is wrapped; the first line of a long one would be cut.
@@ -61,6 +63,15 @@ def _study_app(args: Sequence[str]) -> typer.Typer:
     from hvadam_bench.cli import study  # which loads the studies
 
     return study.make_app(args[1] if len(args) > 1 else None)
+
+
+def _about(name: str, args: Sequence[str]) -> str:
+    """Return what a study does where the help is shown; studies take long to load."""
+    if args and args[0] not in ("-h", "--help"):
+        return ""
+    from hvadam_bench.studies import get
+
+    return get(name).about
 
 
 def show_version(wanted: bool) -> None:

@@ -152,7 +152,7 @@ def complete_contenders() -> list[str]:
 def complete_recipes() -> list[str]:
     """Return what a shell may complete a recipe to, or the task that stands for one."""
     from hvadam_bench import tasks
-    from hvadam_bench.sweeping import recipes
+    from hvadam_bench.studies import _recipes as recipes
 
     return [*recipes.names(), *tasks.names()]
 
@@ -177,19 +177,23 @@ Plugins = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="Where contenders and tasks of your own are.",
+        help="The folder of your own contenders and tasks.",
         callback=use_plugins,
         is_eager=True,  # others ask for names
     ),
 ]
 Threads = Annotated[
-    int, typer.Option(parser=parse_count, metavar="N", help="Threads that torch may use.")
+    int, typer.Option(parser=parse_count, metavar="N", help="How many threads torch may use.")
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(parser=parse_count, metavar="N", help="Runs at a time; one a core if not given."),
+    typer.Option(
+        parser=parse_count, metavar="N", help="How many runs at a time; one a core if not given."
+    ),
 ]
-Some = Annotated[str | None, typer.Option(metavar="NAMES", help="Only these; commas between them.")]
+Some = Annotated[
+    str | None, typer.Option(metavar="NAMES", help="Run these only; commas between them.")
+]
 Changes = Annotated[
     list[str] | None,
     typer.Option(
@@ -198,7 +202,9 @@ Changes = Annotated[
         help="An option of the contender, or with task.NAME a setting of the task.",
     ),
 ]
-Records = Annotated[Path, typer.Option(metavar="DIR", help="Where records and checkpoints go.")]
+Records = Annotated[
+    Path, typer.Option(metavar="DIR", help="The folder for records and checkpoints.")
+]
 Project = Annotated[
-    Path, typer.Option(metavar="DIR", help="Under which results/ and docs/ are written.")
+    Path, typer.Option(metavar="DIR", help="The folder under which results/ and docs/ are written.")
 ]

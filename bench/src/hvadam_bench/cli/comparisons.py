@@ -29,11 +29,11 @@ from hvadam_bench.cli.errors import FAILED, fail, keeping
 
 def list_recipes(
     store: Annotated[
-        Path, typer.Option(metavar="DIR", help="Whose records tell how long runs take.")
+        Path, typer.Option(metavar="DIR", help="The folder whose records say how long runs take.")
     ] = Path("runs"),
 ) -> None:
     """Show the recipes: what each makes again, of which tasks, and what it costs."""
-    from hvadam_bench.pages.sweeps import recipes_table
+    from hvadam_bench.cli.lists import recipes_table
     from hvadam_bench.running.records import Store
 
     Console().print(recipes_table(Store(store)))
@@ -43,21 +43,21 @@ def sweep_recipe(
     recipe: Annotated[
         str,
         typer.Argument(
-            help="As `hvadam recipes` has it, or a task.", autocompletion=complete_recipes
+            help="A name that `hvadam recipes` lists, or a task.", autocompletion=complete_recipes
         ),
     ],
     store: Records = Path("runs"),
     workers: Workers = None,
-    engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
+    engine: Annotated[str, typer.Option(help="The engine: local or ray.")] = "local",
     address: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Of a Ray cluster that is there.")
+        str | None, typer.Option(metavar="HOST:PORT", help="The address of a running Ray cluster.")
     ] = None,
     contenders: Some = None,
     reference: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Whom to compare with; the recipe's own if it runs, else the first named.",
+            help="The contender to compare with; the recipe's own if it runs, or the first.",
         ),
     ] = None,
     tasks: Some = None,
@@ -66,25 +66,26 @@ def sweep_recipe(
         str | None,
         typer.Option(
             metavar="NUMBERS",
-            help="Learning rates for everyone instead of a search; commas between them.",
+            help="Try these learning rates with everyone instead of a search; commas between them.",
         ),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(parser=parse_count, metavar="N", help="Runs of each winner.")
+        int | None,
+        typer.Option(parser=parse_count, metavar="N", help="How many runs each winner gets."),
     ] = None,
     scale: Annotated[
-        str | None, typer.Option(help="smoke, laptop or paper; the recipe's if not given.")
+        str | None, typer.Option(help="smoke, laptop or paper; the recipe's scale if not given.")
     ] = None,
     pruner: Annotated[
-        str | None, typer.Option(help="none, median or halving; the recipe's if not given.")
+        str | None, typer.Option(help="none, median or halving; the recipe's pruner if not given.")
     ] = None,
     plugins: Plugins = None,
 ) -> None:
     """Tune every contender alike, run the winners with fresh seeds; skips what is recorded."""
-    from hvadam_bench.pages.sweeps import sweep_and_show
+    from hvadam_bench.cli.showing import sweep_and_show
     from hvadam_bench.running.options import check
     from hvadam_bench.running.records import Store
-    from hvadam_bench.sweeping import recipes
+    from hvadam_bench.studies import _recipes as recipes
     from hvadam_bench.sweeping.engines import make_engine
     from hvadam_bench.sweeping.search import PrunerName, narrowed
     from hvadam_bench.sweeping.sweep import Sweep
@@ -132,13 +133,14 @@ def sweep_recipe(
 
 def report(
     store: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where the records are, packed or not.")
+        Path, typer.Option(metavar="DIR", help="The folder of the records, packed or not.")
     ] = Path("runs"),
     out: Annotated[Path, typer.Option(metavar="FILE", help="The page to write.")] = Path(
         "report.html"
     ),
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="Also write the tables as Markdown, beside it.")
+        bool,
+        typer.Option("--markdown", help="Also write the tables as Markdown, in the same folder."),
     ] = False,
     plugins: Plugins = None,
 ) -> None:
@@ -171,7 +173,7 @@ def open_report(
     page: Annotated[
         Path | None,
         typer.Argument(
-            help="The newest report.html here, or in a folder here, if not given.",
+            help="The page; the newest report.html here, or in a folder here, if not given.",
             show_default=False,
         ),
     ] = None,

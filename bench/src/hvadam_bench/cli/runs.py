@@ -31,7 +31,10 @@ def list_data() -> None:
 
 def get_data(
     name: Annotated[
-        str, typer.Argument(help="As `hvadam data list` has it.", autocompletion=complete_data)
+        str,
+        typer.Argument(
+            help="A data set, as `hvadam data list` names it.", autocompletion=complete_data
+        ),
     ],
 ) -> None:
     """Download a data set from its makers, or say what to put where; resumes."""
@@ -52,43 +55,55 @@ def get_data(
 
 def list_tasks(plugins: Plugins = None) -> None:
     """Show the tasks, what counts in each, and whether its data is there."""
-    from hvadam_bench.pages.summary import tasks_table
+    from hvadam_bench.cli.lists import tasks_table
 
     Console().print(tasks_table())
 
 
 def list_contenders(plugins: Plugins = None) -> None:
     """Show the contenders: their papers, whose code runs, and their defaults."""
-    from hvadam_bench.pages.summary import contenders_table
+    from hvadam_bench.cli.lists import contenders_table
 
     Console().print(contenders_table())
 
 
 def run_one(
     task: Annotated[
-        str, typer.Argument(help="As `hvadam tasks` has it.", autocompletion=complete_tasks)
+        str,
+        typer.Argument(help="A task, as `hvadam tasks` names it.", autocompletion=complete_tasks),
     ],
     contender: Annotated[
         str,
-        typer.Argument(help="As `hvadam contenders` has it.", autocompletion=complete_contenders),
+        typer.Argument(
+            help="A contender, as `hvadam contenders` names it.", autocompletion=complete_contenders
+        ),
     ],
     lr: Annotated[
         float | None,
-        typer.Option(parser=parse_number, metavar="X", help="The contender's own if not given."),
+        typer.Option(
+            parser=parse_number,
+            metavar="X",
+            help="The learning rate; the contender's own if not given.",
+        ),
     ] = None,
     changes: Changes = None,
-    scale: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "laptop",
+    scale: Annotated[str, typer.Option(help="The scale: smoke, laptop or paper.")] = "laptop",
     seed: Annotated[
-        int, typer.Option(parser=parse_seed, metavar="N", help="Of weights, batches and dropout.")
+        int,
+        typer.Option(
+            parser=parse_seed, metavar="N", help="The seed of weights, batches and dropout."
+        ),
     ] = 0,
-    protocol: Annotated[str, typer.Option(help="standard or inherited.")] = "standard",
+    protocol: Annotated[
+        str, typer.Option(help="The protocol: standard or inherited.")
+    ] = "standard",
     variant: Annotated[str, typer.Option(help="A name for the options, in reports.")] = "",
     threads: Threads = 1,
     store: Records = Path("runs"),
     plugins: Plugins = None,
 ) -> None:
     """Train one contender on one task and record it; resumes where it was interrupted."""
-    from hvadam_bench.pages.summary import run_and_show
+    from hvadam_bench.cli.showing import run_and_show
     from hvadam_bench.running.config import RunConfig
     from hvadam_bench.running.options import check
     from hvadam_bench.running.records import FINAL, Store

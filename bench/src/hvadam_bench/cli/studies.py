@@ -17,30 +17,7 @@ from hvadam_bench.cli.arguments import (
     parse_names,
     parse_number,
 )
-from hvadam_bench.cli.errors import FAILED, fail, keeping, missing_packages
-
-
-def demo(
-    seeds: Annotated[
-        int | None,
-        typer.Option(parser=parse_count, metavar="N", help="Runs of each winner; 10 if not given."),
-    ] = None,
-    steps: Annotated[
-        int, typer.Option(parser=parse_count, metavar="N", help="Of each path in the valley.")
-    ] = 1500,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where the figures and the report go.")
-    ] = Path("demo"),
-) -> None:
-    """Show in a minute or two where HVAdam pays and where not, and write a report; resumes."""
-    from hvadam_bench.cli.demo import demonstrate
-
-    if missing_packages():  # what comes last needs them too
-        raise ModuleNotFoundError
-    make_directory(out)
-    with keeping(f"what is in {out}"):
-        if not demonstrate(seeds, steps, out, Console()):
-            raise typer.Exit(FAILED)
+from hvadam_bench.cli.errors import fail, keeping
 
 
 def speed(

@@ -10,22 +10,22 @@ import re
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
 from hvadam_bench import studies
 from hvadam_bench.cli.arguments import Plugins, Workers, make_directory, parse_count, parse_number
-from hvadam_bench.cli.errors import FAILED, fail, keeping
+from hvadam_bench.cli.errors import FAILED, fail, keeping, missing_packages
 from hvadam_bench.pages.formatting import duration
 from hvadam_bench.pages.tables import Table
 from hvadam_bench.studies import Place, Study
-from hvadam_bench.studies._study import OnProgress
-from hvadam_bench.terminal import Lines, say
+from hvadam_bench.terminal import Lines, make_bars, print_line
 
 
 def make_command(study: Study) -> Callable[..., None]:
@@ -37,10 +37,13 @@ def make_command(study: Study) -> Callable[..., None]:
 
     def command(
         out: Annotated[
-            Path, typer.Option(metavar="DIR", help="Where results/ and docs/ are written.")
-        ] = Path(f"{study.name}-results"),
+            Path,
+            typer.Option(
+                metavar="DIR", help="The folder under which results/ and docs/ are written."
+            ),
+        ] = Path(study.folder or f"{study.name}-results"),
         runs: Annotated[
-            Path, typer.Option(metavar="DIR", help="Where runs lie that are not packed yet.")
+            Path, typer.Option(metavar="DIR", help="The folder for runs that are not packed yet.")
         ] = Path("runs/studies"),
         workers: Workers = None,
         render_only: Annotated[
@@ -55,12 +58,14 @@ def make_command(study: Study) -> Callable[..., None]:
                 _tell(study.render(study.read(out), out))
             else:
                 given = {name: _value(own[name][1], options[name]) for name in own}
-                _answer(study, study.plan(**given), out, runs, workers)
+                place = Place(out, out / "runs" if study.folder else runs)
+                _answer(study, study.plan(**given), place, workers)
         except ValueError as error:
             raise typer.Exit(fail(str(error))) from error
 
     shared = inspect.signature(command, eval_str=True)
-    parameters = [one for name, one in shared.parameters.items() if name != "options"]
+    needless = ("options", "runs") if study.folder else ("options",)
+    parameters = [one for name, one in shared.parameters.items() if name not in needless]
     parameters[:0] = [one for one, _ in own.values()]
     command.__signature__ = shared.replace(parameters=parameters)  # pyright: ignore[reportFunctionMemberAccess]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
@@ -68,27 +73,30 @@ def make_command(study: Study) -> Callable[..., None]:
     return command
 
 
-def _answer(study: Study, plan: Any, out: Path, runs: Path, workers: int | None) -> None:
+def _answer(study: Study, plan: Any, place: Place, workers: int | None) -> None:
     """Measure what is planned; print and write what was found."""
-    from hvadam_bench.pages.sweeps import gather_and_show
+    from hvadam_bench.cli.showing import gather_and_show
 
+    if missing_packages():  # what comes last may need them
+        raise ModuleNotFoundError
     console, finished = Console(), True
-    for folder in ("results", "docs/figures"):
-        make_directory(out / folder)
+    for folder in ("", "results", "docs/figures"):
+        make_directory(place.out / folder)
+    with keeping(f"what is recorded in {place.runs}"), bar(console) as shown:
 
-    def sweep(sweeps: Sequence[Any]) -> bool:
-        nonlocal finished
-        finished = gather_and_show(sweeps, workers, console)
-        return finished
+        def sweep(sweeps: Sequence[Any]) -> bool:
+            nonlocal finished
+            shown.stop()  # a sweep has a bar of its own
+            finished = gather_and_show(sweeps, workers, console)
+            return finished
 
-    with keeping(f"what is recorded in {runs}"), bar(console) as on_progress:
-        found = study.measure(plan, Place(out, runs, on_progress, sweep))
+        found = study.measure(plan, replace(place, on_progress=shown.advance, sweep=sweep))
     for one in study.tables(found):
         if isinstance(one, Table):
             console.print(one.terminal())
         else:
             console.print(one, markup=False, highlight=False)
-    _tell(study.write(found, out))
+    _tell(study.write(found, place.out))
     if not finished:
         raise typer.Exit(FAILED)
 
@@ -148,44 +156,48 @@ def _value(kind: Any, given: Any) -> Any:
     return tuple(dict.fromkeys(parse(part) for part in (given or "").split(",") if part.strip()))
 
 
-@contextmanager
-def bar(console: Console) -> Iterator[OnProgress]:
-    """Show a bar on a terminal, and lines elsewhere.
+class Bar:
+    """A bar on a terminal, and lines elsewhere, for work that says how much of it is done.
 
     It is drawn when it is called, because a thread would disturb what is timed.
     """
-    columns = (
-        TextColumn("{task.description:<52}"),
-        BarColumn(bar_width=None),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
-    )
-    shown = Progress(
-        *columns,
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-        auto_refresh=False,
-    )
-    task, lines, begun = shown.add_task("", total=1.0), Lines(console), monotonic()
 
-    def advance(doing: str, share: float) -> None:
-        shown.start()  # only now: a sweep has a bar of its own
-        shown.update(task, advance=share, description=doing or None)
-        shown.refresh()
-        done = min(1.0, shown.tasks[0].completed)
-        left = duration((monotonic() - begun) * (1 - done) / done) if done else "unknown time"
-        lines.tell(f"{shown.tasks[0].description}: {done:.0%} of all, about {left} left")
+    def __init__(self, console: Console) -> None:
+        columns = (
+            TextColumn("{task.description:<52}"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TimeRemainingColumn(),
+        )
+        self._bars = make_bars(console, *columns, auto_refresh=False)
+        self._bars.add_task("", total=1.0)
+        self._lines, self._begun = Lines(console), monotonic()
+        self.stop = self._bars.stop
 
+    def advance(self, doing: str, share: float) -> None:
+        """Show what is being done, and that so much more of all is done."""
+        [task] = self._bars.tasks
+        self._bars.start()
+        self._bars.update(task.id, advance=share, description=doing or None)
+        self._bars.refresh()
+        done = min(1.0, task.completed)
+        left = duration((monotonic() - self._begun) * (1 - done) / done) if done else "unknown time"
+        self._lines.tell(f"{task.description}: {done:.0%} of all, about {left} left")
+
+
+@contextmanager
+def bar(console: Console) -> Iterator[Bar]:
+    """Enter a context at whose end a bar is gone."""
+    shown = Bar(console)
     try:
-        yield advance
+        yield shown
     finally:
         shown.stop()
 
 
 def _tell(written: Iterable[Path]) -> None:
     for path in written:
-        say(f"wrote {path}", Console())
+        print_line(f"wrote {path}", Console())
 
 
 def make_app(wanted: str | None) -> typer.Typer:

@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from hvadam_bench.pages.formatting import duration
-from hvadam_bench.terminal import Lines, say
+from hvadam_bench.terminal import print_line
 
 if TYPE_CHECKING:
     from hvadam_bench.studies._study import OnProgress
@@ -47,7 +44,7 @@ def race(
 
     kept = out / "valley-runs"
     if runs := sum(1 for _ in kept.rglob("*.json")):
-        say(f"resuming: {runs:,} runs are kept in {kept}", console)
+        print_line(f"resuming: {runs:,} runs are kept in {kept}", console)
     with bar(console) as on_progress:
         found = compare(problems, contenders, steps, kept, on_progress)
     _tell(toy_functions.write(found, out), console)
@@ -189,31 +186,11 @@ def time_training(out: Path, console: Console, *, threads: int, quick: bool) -> 
 
 @contextmanager
 def bar(console: Console) -> Iterator[OnProgress]:
-    """Show a bar on a terminal, and lines elsewhere.
+    """Enter a context with the bar of studies."""
+    from hvadam_bench.cli.study import bar as shown_bar
 
-    It is drawn when told, for a thread would disturb what is timed.
-    """
-    columns = (
-        TextColumn("{task.description:<52}"),
-        BarColumn(bar_width=None),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
-    )
-    hidden = not console.is_terminal
-    with Progress(
-        *columns, console=console, transient=True, disable=hidden, auto_refresh=False
-    ) as shown:
-        task = shown.add_task("", total=1.0)
-        lines, begun = Lines(console), monotonic()
-
-        def advance(doing: str, share: float) -> None:
-            shown.update(task, advance=share, description=doing or None)
-            shown.refresh()
-            done = min(1.0, shown.tasks[0].completed)
-            left = duration((monotonic() - begun) * (1 - done) / done) if done else "unknown time"
-            lines.tell(f"{shown.tasks[0].description}: {done:.0%} of all, about {left} left")
-
-        yield advance
+    with shown_bar(console) as shown:
+        yield shown.advance
 
 
 def _say(lines: Iterable[str], console: Console) -> None:
@@ -223,4 +200,4 @@ def _say(lines: Iterable[str], console: Console) -> None:
 
 def _tell(written: Iterable[Path], console: Console) -> None:
     for path in written:
-        say(f"wrote {path}", console)
+        print_line(f"wrote {path}", console)

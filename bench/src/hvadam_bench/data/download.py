@@ -23,7 +23,7 @@ from rich.table import Table
 
 from hvadam_bench import data
 from hvadam_bench.data._spec import DataError, DataSet, Source
-from hvadam_bench.terminal import Lines, say
+from hvadam_bench.terminal import Lines, print_line
 
 Report = Callable[[int, int | None], None]  # bytes so far, and of how many if known
 _CHUNK = 1 << 18
@@ -87,7 +87,7 @@ def _bar(progress: Progress, name: str, console: Console) -> Report:
         nonlocal first
         so_far = decimal(done) + (f" of {decimal(total)}" if total else "")
         if first and done:
-            say(f"resuming {name} at {so_far}", console)
+            print_line(f"resuming {name} at {so_far}", console)
         first = False
         progress.update(bar, completed=done, total=total)
         lines.tell(f"{name}: {so_far}")

@@ -92,9 +92,9 @@ def encode_svg(figure: Figure, name: str) -> bytes:
 
 
 def save(figure: Figure, path: Path) -> Path:
-    """Write a figure as a PNG, with an SVG beside it; returns the first."""
-    write_atomically(path, encode(figure))
-    write_atomically(path.with_suffix(".svg"), encode_svg(figure, path.stem))
+    """Write a figure as a PNG or as an SVG, whichever its name says; return its path."""
+    is_svg = path.suffix == ".svg"
+    write_atomically(path, encode_svg(figure, path.stem) if is_svg else encode(figure))
     return path
 
 

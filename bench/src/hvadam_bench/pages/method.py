@@ -2,7 +2,7 @@
 
     python -m hvadam_bench.pages.method docs/figures
 
-writes it for light and for dark ground, each as SVG and as PNG. What it shows is computed: the left
+writes it for light and for dark ground. What it shows is computed: the left
 half is the second step in the valley of the paper's Fig. 3, the right half a step further on.
 """
 
@@ -51,8 +51,7 @@ def write(folder: Path) -> list[Path]:
     written = []
     for name, chosen in (("light", palette.LIGHT), ("dark", palette.DARK)):
         with on_ground(chosen), rc_context({"path.sketch": (0.5, 90, 12)}):
-            path = save(draw(), folder / f"{NAME}-{name}.png")
-            written += [path.with_suffix(".svg"), path]
+            written.append(save(draw(), folder / f"{NAME}-{name}.svg"))
     return written
 
 

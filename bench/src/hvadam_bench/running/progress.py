@@ -15,7 +15,7 @@ from hvadam_bench import tasks
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Point, Record
 from hvadam_bench.running.runner import Watcher
-from hvadam_bench.terminal import Lines, say
+from hvadam_bench.terminal import Lines, make_bars, print_line
 
 REFRESH_SECONDS = 0.5  # drawing takes milliseconds, from the core that trains
 # As terminals have it room for; the full names are the optimizer's.
@@ -32,17 +32,15 @@ class Bars:
     """
 
     def __init__(self, console: Console) -> None:
-        self._progress = Progress(
+        self._progress = make_bars(
+            console,
             TextColumn("{task.description}"),
             BarColumn(bar_width=20),
             TextColumn("{task.percentage:>3.0f}%"),
             TimeRemainingColumn(compact=True),
             TextColumn("{task.fields[rate]}"),
             TextColumn("{task.fields[note]}"),
-            console=console,
-            transient=True,
             refresh_per_second=1 / REFRESH_SECONDS,
-            disable=not console.is_terminal,
         )
         self._console = console
         self._lines = Lines(console)
@@ -72,7 +70,7 @@ class _Bar(Watcher):
         label = self._label = f"{config.task} {config.entrant} seed {config.seed}"
         self._steps = steps
         if step:
-            say(f"resuming {label} at step {step:,} of {steps:,}", self._console)
+            print_line(f"resuming {label} at step {step:,} of {steps:,}", self._console)
         self._shown = self._progress.add_task(label, total=steps, completed=step, rate="", note="")
         self._metric = tasks.get(config.task).metric
         self._begun = monotonic(), step

@@ -30,9 +30,19 @@ def ignore_progress(doing: str, share: float) -> None:
     """Ignore how far a study is."""
 
 
-def refuse_sweeps(sweeps: Sequence[Sweep]) -> bool:
-    """Refuse to train, where nobody has said how to show it."""
-    raise NotImplementedError("this place cannot run sweeps")
+def sweep_quietly(sweeps: Sequence[Sweep]) -> bool:
+    """Run sweeps on this machine and pack their records; return whether all ran to their end."""
+    from hvadam_bench.sweeping.engines import make_engine
+
+    for sweep in sweeps:
+        engine = make_engine("local", sweep.store, None)
+        try:
+            sweep.run(engine)
+        finally:
+            engine.close()
+        if sweep.store.packed is not None:
+            sweep.store.pack()
+    return not any(sweep.refused or sweep.lost for sweep in sweeps)
 
 
 @dataclass(frozen=True)
@@ -43,14 +53,14 @@ class Place:
         out: Where ``results/`` and ``docs/`` lie, which are read and written.
         runs: Where runs lie that are not packed yet, study by study; a second call resumes them.
         on_progress: Called as the work goes on.
-        sweep: Runs sweeps one after the other, packs their records, and returns whether all of
-            them got to their end.
+        sweep: Runs sweeps one after the other, packs the records where there is a folder for them,
+            and returns whether all of them ran to their end.
     """
 
     out: Path
     runs: Path
     on_progress: OnProgress = ignore_progress
-    sweep: Callable[[Sequence[Sweep]], bool] = refuse_sweeps
+    sweep: Callable[[Sequence[Sweep]], bool] = sweep_quietly
 
     @property
     def results(self) -> Path:
@@ -75,6 +85,8 @@ class Study:
             the files.
         kinds: The class of each result, by the stem of its file.
         tables: Returns what to print of new results: tables and lines.
+        folder: A folder of its own to work in, which keeps its runs too, in `runs`. Without one,
+            results go to `NAME-results`, and runs to where those of all studies lie.
     """
 
     name: str
@@ -84,6 +96,7 @@ class Study:
     render: Callable[[Results, Path], list[Path]]
     kinds: Mapping[str, type]
     tables: Callable[[Results], Iterable[Any]] = lambda results: ()
+    folder: str = ""
 
     def read(self, out: Path) -> dict[str, Any]:
         """Return the results that there are below a folder, by the stems of their files."""

@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from hvadam_bench.pages.theorems import page
+from hvadam_bench.studies import _recipes as recipes
 from hvadam_bench.studies._words import (
     FAILS,
     HOLDS,
@@ -17,7 +18,6 @@ from hvadam_bench.studies._words import (
 from hvadam_bench.studies.evidence.claims import judge
 from hvadam_bench.studies.theorems.result import NONCONVEX, REGRET, Theory
 from hvadam_bench.studies.toy_functions.result import Comparison
-from hvadam_bench.sweeping import recipes
 
 RESULTS = Path(__file__).parents[4] / "results"
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from made_records import made_record
 from rich.console import Console
+from rich.progress import Progress
 
 from hvadam_bench import terminal
-from hvadam_bench.pages import sweeps
-from hvadam_bench.pages.sweeps import sweep_and_show
+from hvadam_bench.cli import showing
+from hvadam_bench.cli.showing import sweep_and_show
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Store
 from hvadam_bench.sweeping import sweep as sweeping
@@ -110,12 +111,10 @@ def test_the_bar_moves_while_a_run_does(
 ) -> None:
     seen: list[float] = []
 
-    class Bars(sweeps.Bars):
-        def update(self, task_id: Any, **fields: Any) -> None:
-            seen.append(fields["completed"])
-            super().update(task_id, **fields)
+    def update(self: Progress, task_id: Any, **fields: Any) -> None:
+        seen.append(fields["completed"])
 
-    monkeypatch.setattr(sweeps, "Bars", Bars)
+    monkeypatch.setattr(Progress, "update", update)
 
     class Slow(Worker):
         """One whose runs take three looks."""
@@ -145,5 +144,5 @@ def test_how_to_read_the_tables_is_said_once(store: Store, clock: Clock) -> None
 
 def test_a_line_names_a_few_of_many_runs() -> None:
     running = [RunConfig("digits_mlp", "adam", seed=seed) for seed in range(64)]
-    note = sweeps._note(sweeping.Progress(0, 64, 60.0, running, 0.0), 0.0)
+    note = showing._note(sweeping.Progress(0, 64, 60.0, running, 0.0), 0.0)
     assert note.endswith("Adam on digits_mlp, 60 more")

@@ -9,17 +9,18 @@ import pytest
 from rich.console import Console
 
 from hvadam_bench import terminal
-from hvadam_bench.cli import wiring
+from hvadam_bench.cli import study
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, *, on_a_terminal: bool) -> str:
     """Return what is seen of a study of 40 parts of two seconds each."""
     now = 0.0
-    for module in (terminal, wiring):
+    for module in (terminal, study):
         monkeypatch.setattr(module, "monotonic", lambda: now)
     file = io.StringIO()
     console = Console(file=file, width=100, force_terminal=on_a_terminal)
-    with wiring.bar(console) as advance:
+    with study.bar(console) as shown_bar:
+        advance = shown_bar.advance
         advance("the first part", 0.0)
         for part in range(40):
             now += 2

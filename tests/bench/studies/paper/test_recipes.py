@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from hvadam_bench import cli, contenders, tasks
-from hvadam_bench.pages import sweeps
+from hvadam_bench.cli import lists
 from hvadam_bench.running.options import check
-from hvadam_bench.sweeping import recipes
+from hvadam_bench.studies import _recipes as recipes
 from hvadam_bench.sweeping.search import Contest
 
 SWEPT = [name for name in recipes.names() if recipes.get(name).studies]
@@ -96,7 +96,7 @@ def test_the_list_says_what_each_costs_and_breaks_no_name(
 ) -> None:
     monkeypatch.chdir(tmp_path)  # where there are no records
     monkeypatch.setenv("COLUMNS", str(width))
-    monkeypatch.setattr(sweeps, "usable_cores", lambda: 2)
+    monkeypatch.setattr(lists, "usable_cores", lambda: 2)
     assert cli.main(["recipes"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert {len(line) for line in lines} == {width}
