@@ -41,7 +41,7 @@ def render_details(evidence: Evidence) -> str:
         wording=wording,
         power=POWER,
         share=profiles.SHARE,
-        furthest=profiles.FURTHEST,
+        furthest=profiles.LARGEST_TAU,
     )
 
 

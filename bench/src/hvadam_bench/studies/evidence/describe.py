@@ -8,9 +8,8 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from hvadam_bench.analysis import arrivals, effects, judging, profiles, statistics
+from hvadam_bench.analysis import effects, judging, profiles, statistics
 from hvadam_bench.analysis.grouping import ContenderRuns, TaskResults
-from hvadam_bench.analysis.medians import middle_run
 from hvadam_bench.contenders import OURS
 from hvadam_bench.running.records import Record, Store
 from hvadam_bench.studies.evidence.parts import PartResults
@@ -50,12 +49,12 @@ def describe_task(
     """
     task = results_of(reading)
     reference = REFERENCES[part]
-    scale = effects.scale_of(task.metric, part)
+    scale = judging.scale_of(task)
     against = judging.judge_against(task, reference, scale)
     beside_ours = judging.judge_against(task, OURS, scale)
     target = profiles.target(task.contenders[reference].judged, task.metric)
     times = {} if target is None else profiles.times_to_target(task, target)
-    shares = arrivals.arrivals(task)
+    shares = judging.arrivals(task)
     owners = {entry.entrant: entry.rate_of for entry in reading.study.entries}
     spread = against[OURS].effect
     longest = max((run for one in task.race for run in one.judged), key=_steps)
@@ -81,14 +80,14 @@ def describe_task(
         reference=reference,
         family_best=judging.best_of_family(task),
         best=judging.best_of_all(task),
-        solved=arrivals.is_solved(task),
+        solved=judging.is_solved(task),
         target=rounded(target),
         baseline=baseline,
         contenders={
             one.name: Entrant(
                 **_measured(one, task),
                 rate_of=owners[one.name],
-                arrived=rounded(shares[one.name].share) if one.name in shares else None,
+                arrived=rounded(shares.get(one.name)),
                 to_target=finite(times.get(one.name)),
                 against_reference=_beside(reference, against.get(one.name)),
                 picture=_picture(one, task, store) or (pictures or {}).get((task.task, one.name)),
@@ -155,7 +154,7 @@ def _measured(one: ContenderRuns, task: TaskResults) -> dict[str, Any]:
     summary = statistics.summarize(values)
     rated = [run for run in one.tuning if "lr" in run.config.options]
     rates = statistics.sensitivity(rated, task.metric).values if rated else {}
-    told = {name for run in runs for name in run.test} - {task.metric.name, arrivals.ARRIVED.name}
+    told = {name for run in runs for name in run.test} - {task.metric.name, judging.ARRIVED.name}
     return {
         "options": plain(one.options),
         "tuned": bool(one.tuning),
@@ -174,7 +173,7 @@ def _measured(one: ContenderRuns, task: TaskResults) -> dict[str, Any]:
 
 
 def _picture(one: ContenderRuns, task: TaskResults, store: Store) -> str | None:
-    found = store.samples(middle_run(one.judged, task.metric))
+    found = store.samples(judging.middle_run(one.judged, task.metric))
     return b64encode(found[max(found)].read_bytes()).decode() if found else None
 
 

@@ -18,7 +18,7 @@ from hvadam_bench.studies.evidence.result import Dose, Noise, Number, Rule
 LOOKED_AT = 300
 DIAGNOSTICS = ("alignment", "hidden_share")
 # Ratios of losses; a dose has too few seeds for a verdict, so no smallest effect is asked for.
-SCALE = effects.SMALLEST["smooth", "min"]
+SCALE = effects.Scale("factor", 1.25)
 
 
 def describe_noise(readings: Sequence[PartResults]) -> Noise:

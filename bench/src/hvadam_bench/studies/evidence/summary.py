@@ -120,7 +120,7 @@ def profiles_of(tasks: Sequence[TaskEvidence]) -> dict[str, Profile]:
         task.task: {name: task.contenders[name].to_target or never for name in common}
         for task in told
     }
-    found = statistics.profile(costs)
+    found = profiles.profile(costs)
     return {name: tuple(found[name]) for name in sorted(common, key=rank)}
 
 
