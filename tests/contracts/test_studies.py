@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from hvadam_bench import studies
-from hvadam_bench.pages.sweeps import gather_and_show
+from hvadam_bench.cli.showing import gather_and_show
 from hvadam_bench.studies import Place
 from hvadam_bench.studies._results import from_json, to_json
 

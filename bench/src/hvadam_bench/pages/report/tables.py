@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from hvadam_bench.analysis import statistics
+from hvadam_bench.analysis import profiles, statistics
 from hvadam_bench.analysis.grouping import ContenderRuns, TaskResults, describe_options, statuses
 from hvadam_bench.analysis.judging import judge_against, leaders
-from hvadam_bench.analysis.medians import median_to_target, target_of
 from hvadam_bench.pages.cells import against_cell, reading_of_verdicts, units_of, value_cell
 from hvadam_bench.pages.formatting import NOT_FID, NOTHING, Units, seconds
 from hvadam_bench.pages.palette import ABLATION, label
@@ -61,10 +60,10 @@ def results(task: TaskResults) -> Table:
 
 
 def speed(task: TaskResults) -> Table | None:
-    """Return how soon each got to where the reference ended, and the time of a step, if timed."""
-    goal, units = target_of(task), units_of(task)
+    """Return how soon each got to the reference's target, and the time of a step, if timed."""
+    goal, units = profiles.target_of(task), units_of(task)
     timed = any(one.timed for one in task.race)
-    end = f"{label(task.reference.name)}'s end" if task.reference else ""
+    end = f"{label(task.reference.name)}'s target" if task.reference else ""
     pace, steps_to, time_to = "time per step", f"steps to {end}", f"time to {end}"
     there_too = "runs that got there"
     columns = {
@@ -80,8 +79,8 @@ def speed(task: TaskResults) -> Table | None:
     for one in task.race:
         cells = {pace: Cell(_pace(one), records=one.timed)}
         if goal is not None:
-            steps = median_to_target(one.judged, task.metric, goal, lambda reached: reached.step)
-            time = median_to_target(one.timed, task.metric, goal, lambda reached: reached.seconds)
+            steps, _ = profiles.middle_reached(one.judged, task.metric, goal)
+            _, time = profiles.middle_reached(one.timed, task.metric, goal)
             there = [statistics.time_to_target(run, task.metric, goal) for run in one.judged]
             reached = f"{len(there) - there.count(None)} of {len(there)}"
             soon = f"{steps:,.0f}" if math.isfinite(steps) else "not reached"
@@ -92,7 +91,9 @@ def speed(task: TaskResults) -> Table | None:
             }
         rows.append([Cell.of(one.name), *(cells[head] for head in shown)])
     at = "" if goal is None else f"{units.measure} {units.value(goal)}"
-    return Table(["", *shown], rows, "Speed", say(WORDS, "reading_of_speed", end, at, timed))
+    return Table(
+        ["", *shown], rows, "Speed", say(WORDS, "reading_of_speed", end, at, timed, profiles.SHARE)
+    )
 
 
 def sensitivity(task: TaskResults) -> Table | None:

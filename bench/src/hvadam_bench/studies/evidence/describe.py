@@ -9,9 +9,8 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from hvadam_bench.analysis import arrivals, effects, judging, profiles, statistics
+from hvadam_bench.analysis import effects, judging, profiles, statistics
 from hvadam_bench.analysis.grouping import ContenderRuns, TaskResults
-from hvadam_bench.analysis.medians import middle_run
 from hvadam_bench.contenders import OURS, REFERENCE
 from hvadam_bench.running.records import Point, Record, Store
 from hvadam_bench.studies.evidence.plan import AS_MUCH, CONTROL
@@ -52,13 +51,13 @@ def describe_task(
         pictures: By task and contender, for runs whose own are not there: packed records have none.
     """
     task, contest = results_of(reading), reading.study
-    scale = effects.scale_of(task.metric, "smooth" if part == "smooth" else "minibatch")
+    scale = judging.scale_of(task)
     against = judging.judge_against(task, contest.reference, scale)
     duels = judging.judge_against(task, OURS, scale)
     momentum = judging.judge_against(task, CONTROL, scale).get(AS_MUCH)
     target = profiles.target(task.contenders[contest.reference].judged, task.metric)
     times = {} if target is None else profiles.times_to_target(task, target)
-    shares = arrivals.arrivals(task)
+    shares = judging.arrivals(task)
     owners = {entry.entrant: entry.rate_of for entry in contest.entries}
     spread = against[OURS].effect
     longest = max((run for one in task.race for run in one.judged), key=_steps)
@@ -68,7 +67,7 @@ def describe_task(
         return Entrant(
             **_measured(one, task),
             rate_of=owners[one.name],
-            arrived=rounded(shares[one.name].share) if one.name in shares else None,
+            arrived=rounded(shares.get(one.name)),
             to_target=finite(times.get(one.name)),
             against_reference=found and _difference(contest.reference, found),
             picture=_picture(one, task, store) or (pictures or {}).get((task.task, one.name)),
@@ -94,7 +93,7 @@ def describe_task(
         reference=contest.reference,
         family_best=judging.best_of_family(task),
         best=judging.best_of_all(task),
-        solved=arrivals.is_solved(task),
+        solved=judging.is_solved(task),
         target=rounded(target),
         baseline=baseline,
         contenders={one.name: entrant(one) for one in task.race},
@@ -165,7 +164,7 @@ def _measured(one: ContenderRuns, task: TaskResults) -> dict[str, Any]:
     summary = statistics.summarize(values)
     rated = [run for run in one.tuning if "lr" in run.config.options]
     rates = statistics.sensitivity(rated, task.metric).values if rated else {}
-    others = {name for run in runs for name in run.test} - {task.metric.name, arrivals.ARRIVED.name}
+    others = {name for run in runs for name in run.test} - {task.metric.name, judging.ARRIVED.name}
     return {
         "options": _plain(one.options),
         "tuned": bool(one.tuning),
@@ -199,7 +198,7 @@ def _difference(rival: str, found: effects.Judgement, sign: int = 1) -> Differen
 
 
 def _picture(one: ContenderRuns, task: TaskResults, store: Store) -> str | None:
-    found = store.samples(middle_run(one.judged, task.metric))
+    found = store.samples(judging.middle_run(one.judged, task.metric))
     return b64encode(found[max(found)].read_bytes()).decode() if found else None
 
 
@@ -216,7 +215,7 @@ def _dose(reading: ContestResults, whole: int | None) -> Dose:
     ours, theirs = task.contenders[OURS], task.contenders[REFERENCE]
     pairs = statistics.paired(ours.judged, theirs.judged, task.metric)
     # Ratios of losses; so few seeds give no verdict, so no smallest effect is asked for.
-    scale = effects.SMALLEST["smooth", "min"]
+    scale = effects.Scale("factor", 1.25)
     effect = effects.compare([a for a, _ in pairs], [b for _, b in pairs], scale)
     looks = [_look(run) for run in ours.judged]
     shares = [_diagnostics(point).get("hidden_share") for run in ours.judged for point in run.curve]

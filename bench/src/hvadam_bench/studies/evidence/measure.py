@@ -179,7 +179,7 @@ def _profiles(tasks: Iterable[TaskEvidence]) -> dict[str, tuple[tuple[float, flo
         task.task: {name: task.contenders[name].to_target or never for name in common}
         for task in aimed
     }
-    found = statistics.profile(costs)
+    found = profiles.profile(costs)
     return {name: tuple(found[name]) for name in sorted(common, key=rank)}
 
 

@@ -71,7 +71,7 @@ def render_details(evidence: Evidence) -> str:
         tables=tables,
         power=POWER,
         share=profiles.SHARE,
-        furthest=profiles.FURTHEST,
+        furthest=profiles.LARGEST_TAU,
     )
 
 
