@@ -2,7 +2,7 @@
 
 The measure that counts is the Fréchet distance of samples to real images ("frechet", less is
 better). With Inception's features it is also given as "fid"; with the small networks of
-`hvadam_bench.measures.features` it is comparable within this project only. "frechet_sd" is
+`hvadam_bench.data.features` it is comparable within this project only. "frechet_sd" is
 the noise of the measure itself, by bootstrap over the samples. "diversity" is the samples' mean
 deviation from sample to sample, relative to that of real images: near 0 they are all the same.
 
@@ -23,9 +23,9 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from hvadam_bench.data import features
+from hvadam_bench.data.frechet import Moments, distance, noise
 from hvadam_bench.data.images import Images
-from hvadam_bench.measures import features
-from hvadam_bench.measures.frechet import Moments, distance, noise
 from hvadam_bench.tasks._images import first, seeded_generator
 from hvadam_bench.tasks._spec import Problem, Split, fit_batch
 

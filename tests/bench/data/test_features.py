@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import pytest
 import torch
 
-from hvadam_bench.measures import features
-from hvadam_bench.measures.frechet import Moments, distance
+from hvadam_bench.data import features
+from hvadam_bench.data.frechet import Moments, distance
 
 
 def test_the_kept_network_tells_digits_apart_and_noise_from_digits() -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from hvadam_bench.measures.frechet import Moments, distance, noise
+from hvadam_bench.data.frechet import Moments, distance, noise
 
 
 def test_distance_of_known_gaussians() -> None:

@@ -3,7 +3,7 @@
 The small networks tell the classes of one data set apart at 16×16, and their last hidden layer is
 the features. They are trained once, by
 
-    python -m hvadam_bench.measures.features
+    python -m hvadam_bench.data.features
 
 which prints their test accuracies, and how far real images are from real images. Their weights
 are kept with the project, so that distances are the same everywhere. They are comparable within
@@ -26,8 +26,8 @@ from torch.nn.functional import cross_entropy, interpolate
 
 from hvadam_bench.data import load as load_data
 from hvadam_bench.data import root
+from hvadam_bench.data.frechet import Moments, distance
 from hvadam_bench.data.images import ImageData, Images
-from hvadam_bench.measures.frechet import Moments, distance
 
 # Bytes of shape (n, channels, height, width) -> (n, features).
 Features = Callable[[Tensor], Tensor]
@@ -105,7 +105,7 @@ def small(name: str) -> Features:
             f"features: there is no small network for {name!r}; there are "
             f"{', '.join(DATA)}, or set features to 'inception'."
         )
-    weights = files("hvadam_bench.measures").joinpath("weights", f"features_{name}.npz")
+    weights = files("hvadam_bench.data").joinpath("weights", f"features_{name}.npz")
     with weights.open("rb") as file, np.load(file) as content:
         state = {key: torch.from_numpy(content[key].astype(np.float32)) for key in content.files}
     network = FeatureNetwork(state["body.0.weight"].shape[1])
