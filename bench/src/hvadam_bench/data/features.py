@@ -75,14 +75,11 @@ def images(name: str) -> ImageData:
         return load_data(name)
     from hvadam_bench.data import digits
 
-    parts = digits.load()
-    return ImageData(
-        *(
-            Images((255 * part.pixels).round().byte().numpy(), part.labels.numpy())
-            for part in (parts.train, parts.test)
-        ),
-        classes=10,
+    train, test = (
+        Images((255 * part.pixels).round().byte().numpy(), part.labels.numpy())
+        for part in digits.load()
     )
+    return ImageData(train, test, classes=10)
 
 
 def resized(pixels: Tensor, size: int) -> Tensor:

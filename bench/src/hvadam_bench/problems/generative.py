@@ -16,7 +16,6 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -26,7 +25,8 @@ from torch import Tensor
 from hvadam_bench.data import features
 from hvadam_bench.data.frechet import Moments, distance, noise
 from hvadam_bench.data.images import Images
-from hvadam_bench.tasks._images import first, seeded_generator
+from hvadam_bench.tasks._images import first
+from hvadam_bench.tasks._seeds import seeded_generator, shuffled
 from hvadam_bench.tasks._spec import Problem, Split, fit_batch
 
 # Samples of a generator that works differ about as much as real images do, or half as much; those
@@ -98,7 +98,7 @@ class GenerativeProblem(Problem):
         """Return the numbers of a step's real images."""
         epoch, place = divmod(step, self.batches)
         indices = self.parts["train"][1]
-        order = _order(self.seed, epoch, len(indices))
+        order = shuffled(len(indices), self.seed, epoch)
         return indices[order[place * self.batch_size : (place + 1) * self.batch_size]]
 
     def real(self, step: int) -> Tensor:
@@ -177,8 +177,3 @@ def png(images: Tensor) -> bytes:
 
 def _deviation(images: Tensor) -> float:
     return images.std(0).mean().item()
-
-
-@lru_cache(maxsize=2)
-def _order(seed: int, epoch: int, count: int) -> Tensor:
-    return torch.randperm(count, generator=seeded_generator("order", seed, epoch))

@@ -7,7 +7,6 @@ experiments, which also chose their best epoch there.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -27,6 +26,7 @@ from hvadam_bench.problems.augment import (
     random_rotation,
 )
 from hvadam_bench.tasks._schedules import warm_cosine
+from hvadam_bench.tasks._seeds import seeded, seeded_generator, shuffled
 from hvadam_bench.tasks._spec import Problem, Split, Update, fit_batch, run_length
 
 # What the variants of a batch do to its cropped images; the first is the plain protocol.
@@ -161,7 +161,7 @@ class ImageProblem(Problem):
         turn, loader = divmod(step, self.loaders)
         epoch, place = divmod(turn, self.batches)
         pictures, indices = self.parts["train"]
-        order = _order(self.seed, epoch, loader, len(indices))
+        order = shuffled(len(indices), self.seed, epoch, loader)
         chosen = indices[order[place * self.batch_size : (place + 1) * self.batch_size]]
         way = (loader if self.loaders > 1 else variant) % len(VARIANTS)
         generator = seeded_generator("augmentation", self.seed, step, way)
@@ -238,19 +238,6 @@ def cosine_decay(epochs: float) -> Callable[[float], float]:
     return lambda epoch: (1 + math.cos(math.pi * epoch / epochs)) / 2
 
 
-def seeded(seed: int, make: Callable[[], nn.Module]) -> nn.Module:
-    """Build a network whose initial weights depend on the seed alone."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return make()
-
-
-def seeded_generator(*key: object) -> Generator:
-    """Return a generator of its own for each key."""
-    digest = hashlib.sha256(repr(key).encode()).digest()
-    return Generator().manual_seed(int.from_bytes(digest[:8], "little"))
-
-
 def small_images(
     settings: Mapping[str, Any], size: int = 32, margin: int = 4, **synthetic_shape: int
 ) -> Parts:
@@ -320,8 +307,3 @@ def _split(pictures: Parts, hold_out: bool) -> dict[Split, tuple[Pictures, Tenso
         "valid": (pictures.train, indices[held]),
         "test": test,
     }
-
-
-@lru_cache(maxsize=3)
-def _order(seed: int, epoch: int, loader: int, count: int) -> Tensor:
-    return torch.randperm(count, generator=seeded_generator("order", seed, epoch, loader))
