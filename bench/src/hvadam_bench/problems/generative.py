@@ -13,19 +13,17 @@ the test images too, or against what a subclass says was published.
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
-from PIL import Image
 from torch import Tensor
 
 from hvadam_bench.data import features
 from hvadam_bench.data.frechet import Moments, distance, noise
 from hvadam_bench.data.images import Images
-from hvadam_bench.tasks._images import first
+from hvadam_bench.tasks._images import as_bytes, first, png
 from hvadam_bench.tasks._seeds import seeded_generator, shuffled
 from hvadam_bench.tasks._spec import Problem, Split, fit_batch
 
@@ -147,32 +145,6 @@ class GenerativeProblem(Problem):
             deviation = _deviation(pictures(indices[: 2 * _CHUNK]))
             self._references[split] = Reference(Moments.of(real), deviation)
         return self._references[split]
-
-
-def as_bytes(images: Tensor, stretch: bool) -> Tensor:
-    """Return images in [-1, 1] as bytes; stretched, each from its own darkest to brightest.
-
-    Example:
-        >>> as_bytes(torch.tensor([[[[-1.0, 0.0]]]]), stretch=False).tolist()
-        [[[[0, 128]]]]
-        >>> as_bytes(torch.tensor([[[[-1.0, 0.0]]]]), stretch=True).tolist()
-        [[[[0, 255]]]]
-    """
-    if stretch:
-        low, high = images.amin((1, 2, 3), keepdim=True), images.amax((1, 2, 3), keepdim=True)
-        images = 2 * (images - low) / (high - low).clamp(min=1e-5) - 1
-    return ((images + 1) * 127.5).round().clamp(0, 255).byte()
-
-
-def png(images: Tensor) -> bytes:
-    """Return a square of images as a PNG file."""
-    side = math.isqrt(len(images))
-    channels, height, width = images.shape[1:]
-    tiles = images[: side * side].reshape(side, side, channels, height, width)
-    sheet = tiles.permute(0, 3, 1, 4, 2).reshape(side * height, side * width, channels)
-    buffer = io.BytesIO()
-    Image.fromarray(sheet.squeeze(2).numpy()).save(buffer, format="PNG")
-    return buffer.getvalue()
 
 
 def _deviation(images: Tensor) -> float:

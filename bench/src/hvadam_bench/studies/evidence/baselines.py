@@ -28,7 +28,7 @@ from hvadam_bench.problems.corpora import corpus
 from hvadam_bench.running.files import write_atomically
 from hvadam_bench.studies import _results
 from hvadam_bench.studies._study import OnProgress, ignore_progress
-from hvadam_bench.tasks._images import ImageProblem
+from hvadam_bench.tasks.vision.classification import ImageProblem
 
 Method = Literal["logistic regression on pixels", "interpolated bigram"]
 # Of L-BFGS in logistic regression: the best on the validation split of so many looks is kept.
