@@ -26,8 +26,7 @@ def tensors(batch: Any) -> Iterator[torch.Tensor]:
     if isinstance(batch, torch.Tensor):
         yield batch
     elif batch is not None:
-        parts = batch if isinstance(batch, tuple) else (batch.pixels, batch.labels)
-        yield from parts
+        yield from batch
 
 
 @pytest.mark.parametrize("name", SMALL)
