@@ -5,8 +5,8 @@ from __future__ import annotations
 from hvadam_bench.pages.formatting import fixed, quartiles, three_digits
 from hvadam_bench.pages.rendering import say
 from hvadam_bench.pages.tables import Cell, Table
+from hvadam_bench.studies._pairs import Quartiles
 from hvadam_bench.studies.evidence.evaluation_times import EvaluationTimes
-from hvadam_bench.studies.speed.result import Quartiles
 
 
 def evaluation_times_table(found: EvaluationTimes) -> Table:

@@ -14,22 +14,18 @@ from typing import Any, ClassVar
 
 from hvadam_bench.running.files import write_atomically
 from hvadam_bench.studies import _results
-from hvadam_bench.studies.speed.result import Quartiles
+from hvadam_bench.studies._pairs import Paired, Quartiles
 
 
 @dataclass(frozen=True)
-class EvaluationTime:
-    """One contender's evaluations on one task, a number per round in the tuples.
+class EvaluationTime(Paired):
+    """One contender's evaluations on one task, in seconds of one with its share of a step.
 
     Attributes:
-        evaluations: In a timed group, at the least, for a step of L-BFGS is never cut.
-        seconds: Of an evaluation and its share of a step.
-        reference_seconds: Of one of the reference's, in the group beside it.
+        evaluations: In a timed group, at the least, because a step of L-BFGS is never cut.
     """
 
     evaluations: int
-    seconds: tuple[float, ...]
-    reference_seconds: tuple[float, ...]
 
     DERIVED: ClassVar = ("milliseconds", "ratio")
 
@@ -37,12 +33,6 @@ class EvaluationTime:
     def milliseconds(self) -> Quartiles:
         """Return the quartiles of an evaluation's milliseconds."""
         return Quartiles.of([1e3 * one for one in self.seconds])
-
-    @property
-    def ratio(self) -> Quartiles:
-        """Return the quartiles of an evaluation's time in that of the reference's."""
-        pairs = zip(self.seconds, self.reference_seconds, strict=True)
-        return Quartiles.of([own / other for own, other in pairs])
 
 
 @dataclass(frozen=True)
