@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hvadam_bench.studies.speed.result import Growth, Measurement, Plan, Skip, Speed, Timing
+from hvadam_bench.studies._pairs import Skip
+from hvadam_bench.studies.speed.results import Budget, Growth, Measurement, Speed, Timing
 from hvadam_bench.studies.speed.shapes import Shape
 
 TINY = Shape("tiny", "two tensors", ((30, 10), (7,)))
@@ -50,7 +51,7 @@ def made_speed(
         versions={},
         machine={"caches": {"L3": cache_bytes}},
         threads=1,
-        plan=Plan(),
+        plan=Budget(),
         bandwidth_gb_per_second={"copy": (9.0, 10.0), "scale in place": (20.0,)},
         reference="Adam fused",
         contenders={},

@@ -57,9 +57,7 @@ def test_an_interrupt_says_what_is_kept_and_how_to_go_on(
     assert line.endswith(f". The same command goes on: {command}")
 
 
-@pytest.mark.parametrize(
-    ("command", "function"), [("theory", "measure_theorems"), ("speed", "time_steps")]
-)
+@pytest.mark.parametrize(("command", "function"), [("theory", "measure_theorems")])
 def test_an_interrupt_of_what_keeps_nothing_says_that(
     command: str,
     function: str,

@@ -10,11 +10,9 @@ from hvadam._version import __version__
 from hvadam_bench.cli import comparisons, runs, studies
 
 COMMANDS = {
-    "speed": studies.speed,
     "theory": studies.theory,
     "valley": studies.valley,
     "explore": comparisons.explore,
-    "throughput": studies.throughput,
     "tasks": runs.list_tasks,
     "contenders": runs.list_contenders,
     "run": runs.run_one,

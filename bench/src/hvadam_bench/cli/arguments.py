@@ -23,19 +23,6 @@ def parse_count(text: str) -> int:
     return count
 
 
-def parse_counts(text: str, most: int, option: str) -> list[int]:
-    """Return the whole numbers in a list with commas, rising; several may not exceed `most`."""
-    try:
-        counts = sorted({parse_count(part.strip()) for part in text.split(",")})
-    except typer.BadParameter as error:
-        raise typer.BadParameter(str(error), param_hint=option) from error
-    if len(counts) > 1 and counts[-1] > most:
-        raise typer.BadParameter(
-            f"must be at most {most}, the cores here, got {counts[-1]}.", param_hint=option
-        )
-    return counts
-
-
 def parse_seed(text: str) -> int:
     """Return a whole number of at least 0."""
     try:

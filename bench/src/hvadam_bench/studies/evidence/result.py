@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 
 from hvadam_bench.analysis.effects import Verdict
 from hvadam_bench.analysis.statistics import Metric
-from hvadam_bench.studies.speed.result import Quartiles
+from hvadam_bench.studies._pairs import Paired, Quartiles
 
 Number = float | None
 Counts = Mapping[str, int]  # verdict or contender -> on how many tasks
@@ -270,12 +270,10 @@ class Baselines:
 
 
 @dataclass(frozen=True)
-class EvaluationTime:
-    """One contender's evaluations on one task, with a number per round in the tuples."""
+class EvaluationTime(Paired):
+    """One contender's evaluations on one task: seconds of one with its share of a step."""
 
     evaluations: int  # in a timed group, at the least: a step of L-BFGS is never cut
-    seconds: tuple[float, ...]  # of an evaluation and its share of a step
-    reference_seconds: tuple[float, ...]  # in the reference's group next to it
 
     DERIVED: ClassVar = ("milliseconds", "ratio")
 
@@ -283,12 +281,6 @@ class EvaluationTime:
     def milliseconds(self) -> Quartiles:
         """Return the quartiles of an evaluation's milliseconds."""
         return Quartiles.of([1e3 * one for one in self.seconds])
-
-    @property
-    def ratio(self) -> Quartiles:
-        """Return the quartiles of an evaluation's time over that of the reference's."""
-        pairs = zip(self.seconds, self.reference_seconds, strict=True)
-        return Quartiles.of([own / other for own, other in pairs])
 
 
 @dataclass(frozen=True)

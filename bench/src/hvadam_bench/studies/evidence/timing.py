@@ -12,9 +12,8 @@ their shares of a run.
 from __future__ import annotations
 
 import copy
-import gc
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from time import perf_counter
@@ -25,6 +24,7 @@ from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.machine import Company
 from hvadam_bench.running.runner import reproducible
 from hvadam_bench.running.training import DivergedError, Training
+from hvadam_bench.studies._pairs import Clock, Pair, no_garbage_collection, race
 from hvadam_bench.studies._study import OnProgress, ignore_progress
 from hvadam_bench.studies.evidence.result import (
     EvaluationTime,
@@ -32,8 +32,6 @@ from hvadam_bench.studies.evidence.result import (
     TaskTimes,
 )
 from hvadam_bench.sweeping.search import Arm, Contest
-
-Clock = Callable[[], float]
 
 ROUNDS = 7
 GROUP_SECONDS = 0.1  # at least, of the evaluations that are timed together
@@ -83,14 +81,11 @@ class Course:
 
     def _seconds(self, evaluations: int) -> float:
         training, first = self._training, self._training.gradient_evaluations
-        gc.disable()
-        try:
+        with no_garbage_collection():
             started = self._clock()
             while training.gradient_evaluations - first < evaluations:
                 training.advance()
             seconds = self._clock() - started
-        finally:
-            gc.enable()
         return seconds / (training.gradient_evaluations - first)
 
 
@@ -177,24 +172,10 @@ def _timed(
     on_progress(f"{study.task}: preparing", 0.0)
     entered = {arm.entry.entrant: Entered(arm, clock) for arm in study.arms()}
     beside = entered.pop(study.reference)
-    pairs: dict[str, list[tuple[float, float]]] = {name: [] for name in entered}
-    for number in range(rounds):
-        gc.collect()
-        for name, one in entered.items():
-            on_progress(f"{study.task}: {name}", 0.0)
-            if number % 2:  # take turns, so that a machine that slows down favours neither
-                own = one.run()
-                pairs[name].append((own, beside.run()))
-            else:
-                other = beside.run()
-                pairs[name].append((one.run(), other))
-            on_progress("", share / (rounds * len(entered)))
-    times = {
-        name: EvaluationTime(
-            evaluations=entered[name].evaluations,
-            seconds=tuple(own for own, _ in found),
-            reference_seconds=tuple(other for _, other in found),
-        )
-        for name, found in pairs.items()
+    pairs = [Pair(f"{study.task}: {name}", one.run, beside.run) for name, one in entered.items()]
+    times = race(pairs, rounds, on_progress, share)
+    found = {
+        name: EvaluationTime(*own, evaluations=one.evaluations)
+        for (name, one), own in zip(entered.items(), times, strict=True)
     }
-    return TaskTimes(part, study.reference, times)
+    return TaskTimes(part, study.reference, found)

@@ -1,5 +1,20 @@
-"""The step-time benchmark: HVAdam beside Adam and AdaBelief, on the same tensors, in pairs.
+"""The speed study: a step on one thread, on several, in JAX and in training, and the runner."""
 
-``benchmark.benchmark`` measures, ``result.Speed`` is what it found. Importing this package, or the
-result's types, loads no framework.
-"""
+from hvadam_bench.studies._study import Study
+from hvadam_bench.studies.speed import measure, page, plan, results
+
+STUDY = Study(
+    "speed",
+    "Time a step of HVAdam beside Adam and AdaBelief, print tables, draw charts.",
+    plan.plan,
+    measure.measure,
+    page.render,
+    {
+        "speed": results.Speed,
+        "speed-threads": results.ThreadSpeed,
+        "speed-jax": results.JaxSpeed,
+        "training": results.TrainingSpeed,
+        "runner": results.RunnerCost,
+    },
+    page.tabulate,
+)

@@ -1,4 +1,4 @@
-"""Who is timed: optimizers with their options, as data. A variant is one line."""
+"""Optimizers that are timed, with their options, as data. A variant is one line."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from torch.optim import Adam, AdamW, Optimizer
 
 from hvadam.torch.optimizer import HVAdam
 from hvadam.torch.survey import without_native
-
-# What a constructor, or the first steps, may raise where a variant cannot run.
-REFUSALS = (ImportError, NotImplementedError, RuntimeError, TypeError, ValueError)
 
 LR = 1e-3
 FEW, MANY = 20, 200  # tensors that take a minute to compile, and a quarter of an hour
@@ -45,8 +42,7 @@ class Contender:
     clip: float | None = None  # call clip_grad_norm_ with this before each step
     portable: bool = False  # hide the native kernel
     grows: bool = False  # take part in the measurement of growth
-    compiled: bool = False  # torch.compile the step, outside the clock
-    most_tensors: int | None = None  # with more it is not built
+    compiled: int = 0  # torch.compile the step, outside the clock, of up to so many tensors
 
     def step(self, optimizer: Optimizer) -> Callable[[], object]:
         """Return what takes one step of its optimizer."""
@@ -54,7 +50,7 @@ class Contender:
 
     def build(self, params: Sequence[Tensor]) -> Optimizer:
         """Build the optimizer for these parameters."""
-        if self.most_tensors is not None and len(params) > self.most_tensors:
+        if 0 < self.compiled < len(params):
             raise ValueError(
                 f"{len(params):,} tensors take many minutes to compile; it is timed on up to "
                 f"{FEW}, or with --compile-many on {MANY}."
@@ -95,53 +91,41 @@ LATE = Streams(direct=3, state=6, kinds=3)
 CLIPPED = EXACT._replace(direct=4)
 
 REFERENCE = Contender("Adam fused", Adam, {"fused": True}, ADAM, grows=True)
+ADAMW = Contender("AdamW fused", AdamW, {"fused": True}, ADAM)
 
+
+def _native(kind: str, streams: Streams = EXACT, grows: bool = False, **options: Any) -> Contender:
+    name = f"HVAdam native, {kind}" if kind else "HVAdam native"
+    return Contender(name, HVAdam, {"kernel": "native", **options}, streams, grows=grows)
+
+
+# The kinds that are also timed with several threads and in whole training steps.
+TRAINED = (
+    _native("", grows=True),
+    _native("bf16 state", grows=True, state_dtype="bfloat16"),
+    _native("int8 state", state_dtype="int8"),
+    _native("late", LATE, grows=True, hidden_step="late"),
+)
 CONTENDERS = (
-    Contender("HVAdam native", HVAdam, {"kernel": "native"}, EXACT, grows=True),
-    Contender(
-        "HVAdam native, bf16 state",
-        HVAdam,
-        {"kernel": "native", "state_dtype": "bfloat16"},
-        EXACT,
-        grows=True,
-    ),
-    Contender(
-        "HVAdam native, int8 state", HVAdam, {"kernel": "native", "state_dtype": "int8"}, EXACT
-    ),
-    Contender(
-        "HVAdam native, late",
-        HVAdam,
-        {"kernel": "native", "hidden_step": "late"},
-        LATE,
-        grows=True,
-    ),
-    Contender(
-        "HVAdam native, clipping", HVAdam, {"kernel": "native", "max_grad_norm": 1.0}, CLIPPED
-    ),
+    *TRAINED,
+    _native("clipping", CLIPPED, max_grad_norm=1.0),
     Contender("HVAdam portable", HVAdam, {"kernel": "auto"}, EXACT, portable=True, grows=True),
     Contender("HVAdam loop", HVAdam, {"kernel": "loop"}, EXACT),
     Contender("HVAdam foreach", HVAdam, {"kernel": "foreach"}, EXACT),
-    Contender("HVAdam compiled", HVAdam, {}, EXACT, compiled=True, most_tensors=FEW),
+    Contender("HVAdam compiled", HVAdam, {}, EXACT, compiled=FEW),
     Contender("HVAdam triton", HVAdam, {"kernel": "triton"}, EXACT),
     REFERENCE,  # against another copy of itself, it shows the noise
     Contender("Adam fused, clipping", Adam, {"fused": True}, ADAM_CLIPPED, clip=1.0),
-    Contender("AdamW fused", AdamW, {"fused": True}, ADAM),
+    ADAMW,
     Contender("Adam foreach", Adam, {"foreach": True}, ADAM),
     Contender("Adam loop", Adam, {"foreach": False}, ADAM),
     Contender(
         "AdaBelief adabelief-pytorch",
         _peer("adabelief_pytorch", "AdaBelief", "adabelief-pytorch"),
         {
-            "lr": 1e-3,
-            "betas": (0.9, 0.999),
-            "eps": 1e-16,
-            "weight_decay": 0.0,
-            "amsgrad": False,
-            "weight_decouple": False,
-            "fixed_decay": False,
-            "rectify": False,
-            "degenerated_to_sgd": False,
-            "print_change_log": False,
+            **{"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-16, "weight_decay": 0.0},
+            **dict.fromkeys(("amsgrad", "weight_decouple", "fixed_decay", "rectify"), False),
+            **{"degenerated_to_sgd": False, "print_change_log": False},
         },
         ADAM,
     ),

@@ -1,4 +1,4 @@
-"""What a step keeps, what it borrows, and how fast this machine moves either."""
+"""Memory: what a step keeps and borrows, how fast it moves, and which thread touches it first."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 from torch.profiler import ProfilerActivity, profile
+
+TASKS = Path("/proc/self/task")  # Linux; elsewhere it stays unknown
+NODES = Path("/sys/devices/system/node")
+# Fields of a thread's stat after its name, which may hold anything but the last parenthesis.
+MINOR_FAULTS = 7
 
 
 def state_bytes(optimizer: Optimizer) -> int:
@@ -80,3 +85,40 @@ def bandwidth(
             run()
             rates[name].append(streams * a.nbytes / (clock() - before) / 1e9)
     return rates
+
+
+TASKS = Path("/proc/self/task")  # Linux; elsewhere it stays unknown
+NODES = Path("/sys/devices/system/node")
+# Fields of a thread's stat after its name, which may hold anything but the last parenthesis.
+MINOR_FAULTS = 7
+
+
+def memory_nodes() -> int | None:
+    """Return how many parts memory has, each nearest to cores of its own; None if unknown."""
+    return len(list(NODES.glob("node[0-9]*"))) or None
+
+
+def largest_share(make: Callable[[], object]) -> float | None:
+    """Return the largest share of new pages that one thread touches first while something is made.
+
+    A first touch is a page fault of the thread, which the system counts. What was freed before and
+    kept for later would be touched already, so large things should be made. None if unknown.
+    """
+    before = _faults()
+    kept = make()
+    after = _faults()
+    del kept
+    grown = [count - before.get(thread, 0) for thread, count in after.items()]
+    return max(grown) / sum(grown) if sum(grown) > 0 else None
+
+
+def _faults() -> dict[str, int]:
+    """Return the page faults of each thread of this process so far."""
+    found: dict[str, int] = {}
+    for path in TASKS.glob("*/stat"):
+        try:
+            fields = path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        except OSError:  # the thread has ended
+            continue
+        found[path.parent.name] = int(fields[MINOR_FAULTS])
+    return found

@@ -41,14 +41,13 @@ def resnet50() -> list[tuple[int, ...]]:
     return [*sizes, (1000, into), (1000,)]
 
 
-def lstm(words: int = 10_000, width: int = 200, layers: int = 2) -> list[tuple[int, ...]]:
+def lstm() -> list[tuple[int, ...]]:
     """Return the small word-level language model for the Penn Treebank: 4,653,200 parameters.
 
-    An embedding, two LSTM layers as ``torch.nn.LSTM`` keeps them, and a decoder of its own, in 11
-    tensors.
+    An embedding, two LSTM layers of 200 as ``torch.nn.LSTM`` keeps them, and a decoder of its own.
     """
-    layer = [(4 * width, width), (4 * width, width), (4 * width,), (4 * width,)]
-    return [(words, width), *layer * layers, (words, width), (words,)]
+    layer = [(800, 200), (800, 200), (800,), (800,)]
+    return [(10_000, 200), *layer * 2, (10_000, 200), (10_000,)]
 
 
 def equal_parts(parameters: int, tensors: int) -> list[tuple[int, ...]]:
@@ -57,27 +56,23 @@ def equal_parts(parameters: int, tensors: int) -> list[tuple[int, ...]]:
     return [(end - start,) for start, end in pairwise(ends)]
 
 
-def _shape(name: str, title: str, sizes: list[tuple[int, ...]]) -> Shape:
-    return Shape(name, title, tuple(sizes))
-
-
 SHAPES = {
-    shape.name: shape
-    for shape in (
-        _shape("single", "one tensor of 25M", [(25_000_000,)]),
-        _shape("resnet50", "ResNet-50: 161 tensors, 25.6M", resnet50()),
-        _shape("lstm", "LSTM: 11 tensors, 4.65M", lstm()),
-        _shape("small", "2,000 tensors of 64", [(64,)] * 2000),
-        # Of HVAdam's float32 state, 12 bytes a parameter.
-        _shape("huge", "one tensor of 89.5M: 1 GiB of state", [(2**30 // 12,)]),
+    name: Shape(name, title, tuple(sizes))
+    for name, title, sizes in (
+        ("single", "one tensor of 25M", [(25_000_000,)]),
+        ("resnet50", "ResNet-50: 161 tensors, 25.6M", resnet50()),
+        ("lstm", "LSTM: 11 tensors, 4.65M", lstm()),
+        ("small", "2,000 tensors of 64", [(64,)] * 2000),
+        # HVAdam's float32 state takes 12 bytes a parameter.
+        ("huge", "one tensor of 89.5M: 1 GiB of state", [(2**30 // 12,)]),
     )
 }
 
 # How the time grows: with the parameters of one tensor, and with the tensors of one total.
 BY_PARAMETERS = tuple(
-    _shape(f"{n}M", f"one tensor of {n}M", [(n * 1_000_000,)]) for n in (1, 3, 10, 30, 100)
+    Shape(f"{n}M", f"one tensor of {n}M", ((n * 1_000_000,),)) for n in (1, 3, 10, 30, 100)
 )
 BY_TENSORS = tuple(
-    _shape(f"{n}", f"4M in {n:,} tensors", equal_parts(4_000_000, n))
+    Shape(f"{n}", f"4M in {n:,} tensors", tuple(equal_parts(4_000_000, n)))
     for n in (1, 10, 100, 1000, 10_000)
 )

@@ -1,51 +1,45 @@
 """Steps with several numbers of threads, beside fused Adam with as many.
 
-    hvadam speed --threads 1,2
-
-Every round goes through all contenders and all numbers of threads, so that what slows the machine
-for a while slows all. The tensors are the same ones throughout; parameters, gradients and state are
+Every round goes through all contenders and all numbers of threads, on the same tensors, which are
 made with the most threads. For one shape, HVAdam's step is also timed on tensors that one thread
 made and so touched first: where memory has several nodes, they then lie in that thread's.
 """
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from functools import partial
 from time import perf_counter
 
 import torch
 from torch import Tensor
 
-from hvadam import info
 from hvadam.torch.storage import empty_state
 from hvadam_bench.running.machine import Company
+from hvadam_bench.studies._pairs import Clock, Pair, race, race_all
 from hvadam_bench.studies._study import OnProgress, ignore_progress
-from hvadam_bench.studies.speed.contenders import REFERENCE, REFUSALS, Contender
-from hvadam_bench.studies.speed.first_touch import largest_share, memory_nodes
-from hvadam_bench.studies.speed.memory import release
-from hvadam_bench.studies.speed.result import Plan, Skip
-from hvadam_bench.studies.speed.shapes import Shape
-from hvadam_bench.studies.speed.threads_result import (
+from hvadam_bench.studies.speed.contenders import REFERENCE, TRAINED, Contender
+from hvadam_bench.studies.speed.memory import largest_share, memory_nodes, release
+from hvadam_bench.studies.speed.results import (
+    Budget,
     Placement,
     ThreadMeasurement,
     ThreadSpeed,
     ThreadTiming,
+    made,
 )
-from hvadam_bench.studies.speed.timing import Clock, Start, Trial, batches, torch_threads
-from hvadam_bench.studies.speed.training import TRAINED
+from hvadam_bench.studies.speed.shapes import Shape
+from hvadam_bench.studies.speed.steps import Start, Trial, fit, make_trials, torch_threads
 
 # Fused Adam against another copy of itself shows the noise.
 CONTENDERS = (*TRAINED, REFERENCE)
-Pairs = list[tuple[float, float]]  # a contender's seconds and the reference's, per round
 
 
 def benchmark(
     shapes: Sequence[Shape],
     counts: Sequence[int],
-    plan: Plan,
+    budget: Budget,
     *,
     contenders: Sequence[Contender] = CONTENDERS,
     reference: Contender = REFERENCE,
@@ -58,37 +52,46 @@ def benchmark(
     Args:
         shapes: On which all contenders are timed.
         counts: Numbers of threads, rising.
-        plan: How much.
-        contenders: Who is timed; those that refuse are skipped with their reason.
+        budget: How much is measured.
+        contenders: Those that refuse are skipped with their reason.
         reference: Whose steps stand beside theirs, with as many threads.
         placed: The shape on which it is measured who touches the state first, if any.
         clock: Seconds, from anywhere.
-        on_progress: Told between timed groups only, so that it disturbs none.
+        on_progress: Called between timed groups only.
     """
-    work = [*shapes, *([placed] if placed else [])]
-    total = sum(shape.parameters for shape in work)
-    company = Company()
+    total = sum(shape.parameters for shape in (*shapes, *([placed] if placed else [])))
+    company, found = Company(), []
+    inspected = replace(budget, temporaries=False)
     with torch_threads(max(counts)):
-        found: list[ThreadMeasurement] = []
         for shape in shapes:
-            share = shape.parameters / total
-            found.append(
-                _measure(shape, counts, plan, contenders, reference, clock, share, on_progress)
+            start = Start(shape)
+            skipped, timed = race_all(
+                make_trials(contenders, start, inspected, clock),
+                Trial(reference, start, budget, clock),
+                budget.rounds,
+                at_once=fit(shape, budget),
+                counts=counts,
+                doing=shape.name,
+                on_progress=on_progress,
+                share=shape.parameters / total,
             )
-            release()
+            results = [
+                ThreadTiming(*one.times, one.contender, one.trial.steps, one.threads or 1)
+                for one in timed
+            ]
+            about = (shape.name, shape.title, shape.parameters, skipped)
+            found.append(ThreadMeasurement(*about, tuple(results)))
         placement = None
         if placed is not None:
             on_progress(f"{placed.name}: who touches the state first", 0.0)
-            placement = place(placed, max(counts), plan, clock=clock)
+            placement = place(placed, max(counts), budget, clock=clock)
             on_progress("", placed.parameters / total)
-        about = info.collect()
+        made_with = made()
     return ThreadSpeed(
-        date=datetime.now(UTC).isoformat(timespec="seconds"),
-        versions=about["versions"],
-        machine=about["machine"] | {"native_instruction_set": about["instruction_set"]},
+        **made_with,
         alone=company.is_absent(),
         counts=tuple(counts),
-        plan=plan,
+        plan=budget,
         reference=reference.name,
         shapes=tuple(found),
         placement=placement,
@@ -98,123 +101,22 @@ def benchmark(
 def place(
     shape: Shape,
     threads: int,
-    plan: Plan,
+    budget: Budget,
     *,
     contender: Contender = TRAINED[0],
     clock: Clock = perf_counter,
 ) -> Placement:
-    """Time steps on tensors that one thread made beside steps on tensors that all made.
-
-    Args:
-        shape: The tensors.
-        threads: All that there are.
-        plan: How much.
-        contender: Whose steps.
-        clock: Seconds, from anywhere.
-    """
+    """Time steps on tensors that one thread made beside steps on tensors that all made."""
     start = Start(shape)
     shares: list[float | None] = []
-    trials: list[Trial] = []
+    groups: list[partial[float]] = []
     for makers in (1, threads):
         with torch_threads(makers):
             release()
             shares.append(largest_share(lambda: _new_state(shape)))
-            trials.append(Trial(contender, start, plan, clock))
-    with torch_threads(threads):
-        pairs = [_pair(*trials, turned=bool(number % 2)) for number in range(plan.rounds)]
-    return Placement(
-        shape=shape.name,
-        threads=threads,
-        nodes=memory_nodes(),
-        one_share=shares[0],
-        all_share=shares[1],
-        one_seconds=tuple(own for own, _ in pairs),
-        all_seconds=tuple(other for _, other in pairs),
-    )
-
-
-def _measure(
-    shape: Shape,
-    counts: Sequence[int],
-    plan: Plan,
-    contenders: Sequence[Contender],
-    reference: Contender,
-    clock: Clock,
-    share: float,
-    on_progress: OnProgress,
-) -> ThreadMeasurement:
-    start = Start(shape)
-    beside = Trial(reference, start, plan, clock)
-    results: list[ThreadTiming] = []
-    skipped: list[Skip] = []
-    part = share / len(contenders)
-    for batch in batches(contenders, shape, plan):
-        trials: list[Trial] = []
-        for contender in batch:
-            on_progress(f"{shape.name}: preparing {contender.name}", 0.0)
-            try:
-                trial = Trial(contender, start, plan, clock)
-                trial.inspect(replace(plan, temporaries=False))
-            except REFUSALS as error:
-                skipped.append(Skip(contender.name, " ".join(str(error).split())))
-                on_progress("", part)
-            else:
-                trials.append(trial)
-        results += _race(shape, trials, beside, counts, plan.rounds, part, on_progress)
-        del trials
-        release()  # its memory is the next batch's
-    return ThreadMeasurement(
-        name=shape.name,
-        title=shape.title,
-        parameters=shape.parameters,
-        results=tuple(results),
-        skipped=tuple(skipped),
-    )
-
-
-def _race(
-    shape: Shape,
-    trials: Sequence[Trial],
-    beside: Trial,
-    counts: Sequence[int],
-    rounds: int,
-    part: float,
-    on_progress: OnProgress,
-) -> list[ThreadTiming]:
-    pairs: dict[tuple[int, int], Pairs] = {
-        (place, count): [] for place in range(len(trials)) for count in counts
-    }
-    for number in range(rounds):
-        gc.collect()
-        for (place, count), times in pairs.items():
-            trial = trials[place]
-            on_progress(f"{shape.name}: round {number + 1}, {trial.contender.name}", 0.0)
-            with torch_threads(count):
-                times.append(_pair(trial, beside, turned=bool(number % 2)))
-            on_progress("", part / (rounds * len(counts)))
-    return [
-        ThreadTiming(
-            contender=trials[place].contender.name,
-            threads=count,
-            steps=trials[place].steps,
-            seconds=tuple(own for own, _ in times),
-            reference_seconds=tuple(other for _, other in times),
-        )
-        for (place, count), times in pairs.items()
-    ]
-
-
-def _pair(trial: Trial, beside: Trial, *, turned: bool) -> tuple[float, float]:
-    """Return the seconds of a step of both, who take turns in being first.
-
-    Each takes one step before, for new threads have to be woken.
-    """
-    order = (trial, beside) if turned else (beside, trial)
-    seconds: dict[int, float] = {}
-    for one in order:
-        one.run(1)
-        seconds[id(one)] = one.run(one.steps)
-    return seconds[id(trial)], seconds[id(beside)]
+            groups.append(partial(Trial(contender, start, budget, clock).group, threads))
+    [(one, everyone)] = race([Pair(shape.name, *groups)], budget.rounds)
+    return Placement(shape.name, threads, memory_nodes(), shares[0], shares[1], one, everyone)
 
 
 def _new_state(shape: Shape) -> list[dict[str, Tensor]]:

@@ -1,4 +1,4 @@
-"""What HVAdam costs in whole training steps, beside fused AdamW: `hvadam speed --training`.
+"""Whole training steps with HVAdam, beside fused AdamW's.
 
 A training step is zeroing the gradients, the forward and the backward pass and the optimizer. Every
 contender trains a network of its own, in turns with fused AdamW on another copy; the optimizer's
@@ -8,250 +8,171 @@ own time inside of each step is taken too.
 from __future__ import annotations
 
 import gc
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
+from functools import partial
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
-from hvadam import info
-from hvadam_bench.running.files import write_atomically
-from hvadam_bench.studies import _results
+from hvadam_bench.studies._pairs import Clock, Timed, race_all
 from hvadam_bench.studies._study import OnProgress, ignore_progress
-from hvadam_bench.studies.speed.contenders import CONTENDERS, REFUSALS, Contender
+from hvadam_bench.studies.speed.contenders import ADAMW, TRAINED, Contender
 from hvadam_bench.studies.speed.memory import release, state_bytes, temporary_bytes
-from hvadam_bench.studies.speed.result import Quartiles, Skip
-from hvadam_bench.studies.speed.timing import Clock
+from hvadam_bench.studies.speed.results import Trained, TrainingSpeed, TrainingTime, made
+from hvadam_bench.studies.speed.steps import torch_threads
 
-NAMES = (
-    *("HVAdam native", "HVAdam native, bf16 state", "HVAdam native, int8 state"),
-    "HVAdam native, late",
-)
-BY_NAME = {one.name: one for one in CONTENDERS}
-REFERENCE = BY_NAME["AdamW fused"]
-TRAINED = tuple(BY_NAME[name] for name in NAMES)
+Made = tuple[nn.Module, Callable[[Any], Tensor]]  # a network, and what gives its loss
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A network to train on one made-up batch.
+    """A network to train on one synthetic batch."""
 
-    Attributes:
-        name: For the command line.
-        title: For people.
-        make: () -> the network, and what gives its loss.
-    """
-
-    name: str
     title: str
-    make: Callable[[], tuple[nn.Module, Callable[[Any], Tensor]]]
+    make: Callable[[], Made]
 
 
-@dataclass(frozen=True)
-class TrainingTime:
-    """Whole steps of one contender, a number per round in the tuples.
+def resnet18() -> Made:
+    """Make a ResNet-18 with a batch of 32 images of 64×64."""
+    from hvadam_bench.tasks.vision.networks import Basic, ResNet
 
-    Attributes:
-        contender: Who.
-        seconds, optimizer_seconds: Of a training step, and of the optimizer in it.
-        reference_seconds, reference_optimizer_seconds: Of fused AdamW beside it.
-        peak_bytes, reference_peak_bytes: Parameters, state, and the most that a step holds besides.
-    """
-
-    contender: str
-    seconds: tuple[float, ...]
-    optimizer_seconds: tuple[float, ...]
-    reference_seconds: tuple[float, ...]
-    reference_optimizer_seconds: tuple[float, ...]
-    peak_bytes: int
-    reference_peak_bytes: int
-
-    DERIVED: ClassVar = ("added", "optimizer_ratio", "optimizer_share", "memory_added")
-
-    @property
-    def added(self) -> Quartiles:
-        """Return what the contender adds to a training step, as a part of AdamW's."""
-        return _ratios(self.seconds, self.reference_seconds, less=1.0)
-
-    @property
-    def optimizer_ratio(self) -> Quartiles:
-        """Return the time of the optimizer alone over that of AdamW alone."""
-        return _ratios(self.optimizer_seconds, self.reference_optimizer_seconds)
-
-    @property
-    def optimizer_share(self) -> Quartiles:
-        """Return the optimizer's part of its training steps."""
-        return _ratios(self.optimizer_seconds, self.seconds)
-
-    @property
-    def memory_added(self) -> float:
-        """Return what the contender adds to the peak of memory, as a part of AdamW's."""
-        return self.peak_bytes / self.reference_peak_bytes - 1
+    images, labels = torch.randn(32, 3, 64, 64), torch.randint(0, 1000, (32,))
+    network = ResNet(Basic, (2, 2, 2, 2), 1000, stem="imagenet")
+    return network, lambda own: cross_entropy(own(images), labels)
 
 
-@dataclass(frozen=True)
-class Trained:
-    """All contenders on one workload."""
+def gpt2_small() -> Made:
+    """Make a transformer of GPT-2 small's size with 2 × 128 tokens."""
+    from hvadam_bench.models.transformer import TransformerLM
 
-    name: str
-    title: str
-    parameters: int
-    results: tuple[TrainingTime, ...]
-    skipped: tuple[Skip, ...]
-
-
-@dataclass(frozen=True)
-class TrainingSpeed:
-    """Every raw number and what it was made with."""
-
-    date: str
-    versions: Mapping[str, Any]
-    machine: Mapping[str, Any]
-    threads: int
-    rounds: int
-    workloads: tuple[Trained, ...]
-
-    def save(self, path: Path) -> None:
-        """Write the JSON form."""
-        text = json.dumps(_results.to_json(self), indent=2, allow_nan=False)
-        write_atomically(path, f"{text}\n".encode())
-
-    @classmethod
-    def load(cls, path: Path) -> TrainingSpeed:
-        """Read what ``save`` wrote."""
-        return _results.from_json(cls, json.loads(path.read_text(encoding="utf-8")))
+    words = 50_257
+    tokens = torch.randint(0, words, (2, 129))
+    network = TransformerLM(words, 768, 4 * 768, 12, 12, 0.0)
+    following = tokens[:, 1:].flatten()
+    return network, lambda own: cross_entropy(own(tokens[:, :-1]).flatten(0, 1), following)
 
 
-def measure(
-    workloads: Sequence[Workload],
-    contenders: Sequence[Contender] = TRAINED,
+def lstm() -> Made:
+    """Make the one-layer language model of the Penn Treebank's size with 20 × 35 words."""
+    from hvadam_bench.models.awd_lstm import AWDLSTM
+
+    words = torch.randint(0, 10_000, (36, 20))
+    return AWDLSTM(10_000), lambda own: own.loss(own(words[:-1]).dropped, words[1:])
+
+
+def pinn() -> Made:
+    """Make a physics-informed network of 3 × 50 with 2,500 points inside."""
+    from hvadam_bench.tasks.physics.jets import jet
+    from hvadam_bench.tasks._perceptron import tanh_mlp
+
+    points = torch.rand(2500, 2)
+
+    def loss(own: Any) -> Tensor:
+        at = jet(own, points, ("t", "xx"))
+        return (at["t"] - 0.1 * at["xx"]).square().mean()
+
+    return tanh_mlp([2, 50, 50, 50, 1]), loss
+
+
+WORKLOADS = {
+    "resnet18": Workload("ResNet-18, 32 images of 64×64", resnet18),
+    "gpt2": Workload("GPT-2 small, 2 × 128 tokens", gpt2_small),
+    "lstm": Workload("LSTM of 400 units, 10,000 words, 20 × 35 of them", lstm),
+    "pinn": Workload("physics-informed network of 3 × 50, 2,500 points", pinn),
+}
+
+
+def benchmark(
+    rounds: int,
+    steps: int,
     *,
-    rounds: int = 7,
-    steps: int = 3,
+    workloads: Mapping[str, Workload] = WORKLOADS,
+    contenders: Sequence[Contender] = TRAINED,
+    reference: Contender = ADAMW,
     threads: int = 1,
     clock: Clock = perf_counter,
     on_progress: OnProgress = ignore_progress,
 ) -> TrainingSpeed:
-    """Time whole training steps of every contender beside fused AdamW's.
+    """Time groups of so many training steps of every contender beside the reference's."""
+    found: list[Trained] = []
+    with torch_threads(threads):
+        for name, workload in workloads.items():
+            make = partial(_Training, workload, steps=steps, clock=clock)
+            beside = make(reference)
+            skipped, timed = race_all(
+                {one.name: partial(make, one) for one in contenders},
+                beside,
+                rounds,
+                at_once=1,  # networks are large
+                doing=name,
+                on_progress=on_progress,
+                share=1 / len(workloads),
+            )
+            results = [_time(one, beside) for one in timed]
+            about = (name, workload.title, beside.parameters, skipped)
+            found.append(Trained(*about, tuple(results)))
+        made_with = made()
+    return TrainingSpeed(**made_with, threads=threads, rounds=rounds, workloads=tuple(found))
 
-    Args:
-        workloads: What is trained.
-        contenders: Who trains.
-        rounds: Pairs of groups of steps.
-        steps: In each group.
-        threads: How many torch may use.
-        clock: Seconds, from anywhere.
-        on_progress: Told between timed groups only, so that it disturbs none.
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        share = 1 / (len(workloads) * len(contenders))
-        found: list[Trained] = []
-        for workload in workloads:
-            found.append(_trained(workload, contenders, rounds, steps, clock, share, on_progress))
-            release()
-        about = info.collect()
-    finally:
-        torch.set_num_threads(before)
-    return TrainingSpeed(
-        date=datetime.now(UTC).isoformat(timespec="seconds"),
-        versions=about["versions"],
-        machine=about["machine"] | {"native_instruction_set": about["instruction_set"]},
-        threads=threads,
-        rounds=rounds,
-        workloads=tuple(found),
+
+def _time(one: Timed, beside: _Training) -> TrainingTime:
+    (seconds, inside), (other, inside_other) = (zip(*own, strict=True) for own in one.times)
+    return TrainingTime(
+        seconds=seconds,
+        reference_seconds=other,
+        contender=one.contender,
+        optimizer_seconds=inside,
+        reference_optimizer_seconds=inside_other,
+        peak_bytes=one.trial.peak_bytes,
+        reference_peak_bytes=beside.peak_bytes,
     )
 
 
 class _Training:
-    """A contender that trains a network of its own."""
+    """A contender that trains a network of its own.
 
-    def __init__(self, workload: Workload, contender: Contender, clock: Clock) -> None:
+    Attributes:
+        peak_bytes: Parameters, state, and the most that a step holds besides.
+    """
+
+    def __init__(
+        self, workload: Workload, contender: Contender, *, steps: int, clock: Clock
+    ) -> None:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            self.network, self.loss = workload.make()
-        self.optimizer = contender.build(list(self.network.parameters()))
-        self.clock = clock
-        self.in_optimizer = 0.0
+            self._network, self._loss = workload.make()
+        self._optimizer = contender.build(list(self._network.parameters()))
+        self._steps, self._clock = steps, clock
+        self._in_optimizer = 0.0
         self.step()  # makes the state
         self.step()
+        self._optimizer.zero_grad()
+        kept = sum(p.nbytes for p in self._network.parameters()) + state_bytes(self._optimizer)
+        self.peak_bytes = kept + temporary_bytes(self.step)
+        self.parameters = sum(p.numel() for p in self._network.parameters())
+
+    def group(self, threads: int | None) -> tuple[float, float]:
+        """Return seconds per step, and those of the optimizer in it."""
+        gc.collect()
+        self._in_optimizer = 0.0
+        before = self._clock()
+        for _ in range(self._steps):
+            self.step()
+        return (self._clock() - before) / self._steps, self._in_optimizer / self._steps
 
     def step(self) -> None:
         """Take one training step."""
-        self.optimizer.zero_grad()
-        self.loss(self.network).backward()
-        before = self.clock()
-        self.optimizer.step()
-        self.in_optimizer += self.clock() - before
+        self._optimizer.zero_grad()
+        self._loss(self._network).backward()
+        before = self._clock()
+        self._optimizer.step()
+        self._in_optimizer += self._clock() - before
 
-    def run(self, steps: int) -> tuple[float, float]:
-        """Return seconds per step, and those of the optimizer in it."""
-        gc.collect()
-        self.in_optimizer = 0.0
-        before = self.clock()
-        for _ in range(steps):
-            self.step()
-        return (self.clock() - before) / steps, self.in_optimizer / steps
-
-    def peak_bytes(self) -> int:
-        """Return parameters, state, and the most that a step holds besides."""
-        self.optimizer.zero_grad()
-        kept = sum(p.nbytes for p in self.network.parameters()) + state_bytes(self.optimizer)
-        return kept + temporary_bytes(self.step)
-
-
-def _trained(
-    workload: Workload,
-    contenders: Sequence[Contender],
-    rounds: int,
-    steps: int,
-    clock: Clock,
-    share: float,
-    on_progress: OnProgress,
-) -> Trained:
-    beside = _Training(workload, REFERENCE, clock)
-    peak_beside = beside.peak_bytes()
-    results: list[TrainingTime] = []
-    skipped: list[Skip] = []
-    for contender in contenders:
-        on_progress(f"{workload.name}: {contender.name}", 0.0)
-        try:
-            training = _Training(workload, contender, clock)
-        except REFUSALS as error:
-            skipped.append(Skip(contender.name, " ".join(str(error).split())))
-            on_progress("", share)
-            continue
-        pairs: list[tuple[tuple[float, float], tuple[float, float]]] = []
-        for number in range(rounds):
-            if number % 2:  # take turns, so that a machine that slows down favours neither
-                own = training.run(steps)
-                pairs.append((own, beside.run(steps)))
-            else:
-                other = beside.run(steps)
-                pairs.append((training.run(steps), other))
-            on_progress("", share / rounds)
-        results.append(
-            TrainingTime(
-                contender=contender.name,
-                seconds=tuple(own[0] for own, _ in pairs),
-                optimizer_seconds=tuple(own[1] for own, _ in pairs),
-                reference_seconds=tuple(other[0] for _, other in pairs),
-                reference_optimizer_seconds=tuple(other[1] for _, other in pairs),
-                peak_bytes=training.peak_bytes(),
-                reference_peak_bytes=peak_beside,
-            )
-        )
-        del training
+    def close(self) -> None:
+        """Free the network; what was found stays."""
+        del self._network, self._loss, self._optimizer
         release()
-    parameters = sum(p.numel() for p in beside.network.parameters())
-    return Trained(workload.name, workload.title, parameters, tuple(results), tuple(skipped))
-
-
-def _ratios(ours: Sequence[float], theirs: Sequence[float], less: float = 0.0) -> Quartiles:
-    return Quartiles.of([a / b - less for a, b in zip(ours, theirs, strict=True)])

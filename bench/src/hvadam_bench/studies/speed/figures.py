@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -10,14 +11,22 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from hvadam_bench.contenders import OURS, REFERENCE
-from hvadam_bench.pages.figures import blank, label_end, plain_ticks, tidy
+from hvadam_bench.pages.figures import blank, label_end, plain_ticks, save, tidy
 from hvadam_bench.pages.formatting import amount
 from hvadam_bench.pages.palette import look
-from hvadam_bench.studies.speed.result import Growth, Measurement, Speed, contender_names
+from hvadam_bench.studies.speed.results import Growth, Measurement, Speed, contender_names
 
 MARK = "#000000"
 # HVAdam's variants in one panel: its own colour, then others that are told apart.
 FAMILY = tuple(look(name).light for name in (OURS, "yogi", "adabelief", "sgd"))
+
+
+def draw(found: Speed, folder: Path) -> list[Path]:
+    """Draw what there is into a folder; return the pictures."""
+    drawn = {"speed": draw_shapes(found)} if found.shapes else {}
+    if found.growth:
+        drawn["growth"] = draw_growth(found, found.growth)
+    return [save(figure, folder / f"{name}.png") for name, figure in drawn.items()]
 
 
 def draw_shapes(found: Speed) -> Figure:
@@ -74,7 +83,7 @@ def _draw_times(
 ) -> None:
     for i, name in enumerate(names):
         rows = [(count(one), one.of(name)) for one in measured]
-        points = [(x, 1e9 * row.typical_seconds / row.parameters) for x, row in rows if row]
+        points = [(x, 1e6 * row.milliseconds / row.parameters) for x, row in rows if row]
         if points:
             own = _is_ours(name)
             colour = FAMILY[i % len(FAMILY)] if own else _colour(name)

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hvadam_bench.pages.speed import jax_page
 from hvadam_bench.studies.speed import jax_steps
-from hvadam_bench.studies.speed.jax_result import JaxMeasurement, JaxSpeed, JaxTiming
-from hvadam_bench.studies.speed.result import Plan
+from hvadam_bench.studies.speed.page import jax_table, render
+from hvadam_bench.studies.speed.results import Budget, JaxMeasurement, JaxSpeed, JaxTiming
 from hvadam_bench.studies.speed.shapes import Shape
 
 SHAPE = Shape("tiny", "one tensor of 8", ((8,),))
@@ -35,20 +34,20 @@ def made(*timings: JaxTiming) -> JaxSpeed:
         versions={"jax": "0", "optax": "0"},
         machine={"cpu": "a processor"},
         threads=1,
-        plan=Plan(),
+        plan=Budget(),
         reference="Adam",
         shapes=(JaxMeasurement("tiny", "one tensor of 8", timings),),
     )
 
 
 @pytest.mark.slow
-def test_everyone_steps_as_often_and_is_timed_beside_adam(tmp_path: Path) -> None:
+def test_everyone_steps_as_often_and_is_timed_beside_adam() -> None:
     ticks = count()
-    plan = Plan(rounds=2, group_seconds=0.0, warm_up=3)
+    budget = Budget(rounds=2, group_seconds=0.0, warm_up=3)
     told: list[float] = []
     found = jax_steps.benchmark(
         [SHAPE],
-        plan,
+        budget,
         clock=lambda: float(next(ticks)),
         on_progress=lambda doing, share: told.append(share),
     )
@@ -57,16 +56,15 @@ def test_everyone_steps_as_often_and_is_timed_beside_adam(tmp_path: Path) -> Non
     for row in measured.results:
         assert row.seconds == row.reference_seconds == (1.0, 1.0)
     assert sum(told) == pytest.approx(1.0)
-    found.save(tmp_path / "speed-jax.json")
-    assert JaxSpeed.load(tmp_path / "speed-jax.json") == found
 
 
 def test_the_table_and_the_page(tmp_path: Path) -> None:
     found = made(timing("HVAdam", 3.0, 6.0), timing("Adam", 1.0, 2.0))
-    table = jax_page.tabulate(found, found.shapes[0])
+    table = jax_table(found, found.shapes[0])
     assert table.rows[0] == ["HVAdam", "3000", "3.00 (2.25 to 4.50)", "2.00", "6.0 s", "3.0"]
-    jax_page.write(found, tmp_path)
-    page = (tmp_path / "speed-jax.md").read_text()
+    [path] = render({"speed-jax": found}, tmp_path)
+    assert path == tmp_path / "docs" / "speed-jax.md"
+    page = path.read_text(encoding="utf-8")
     assert "## one tensor of 8\n\n| optimizer | ms |" in page
     assert "a processor" in page
 
@@ -79,5 +77,3 @@ def test_cores_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     jax_steps.limit_threads(1)
     assert given == [[4]]
-    with pytest.raises(ValueError, match="must be at most 2, the cores here, got 3"):
-        jax_steps.limit_threads(3)

@@ -1,10 +1,7 @@
-"""What the runner costs beside a loop written by hand: paired blocks of steps, in turns.
+"""The runner versus a loop written by hand: blocks of the same steps, in turns.
 
-    hvadam throughput
-
-trains with Adam at laptop scale, by default the CNNs on Fashion-MNIST and on the digits. After
-every block of the runner's steps, checkpoints and progress bar included, the same steps are taken
-by a bare loop on weights of its own. Evaluations are left out.
+Adam trains at laptop scale. After every block of the runner's steps, checkpoints and progress bar
+included, the same steps are taken by a bare loop on weights of its own. Evaluations are left out.
 """
 
 from __future__ import annotations
@@ -14,7 +11,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -25,32 +21,40 @@ from hvadam_bench.running.progress import Bars
 from hvadam_bench.running.records import Point, Record, Store
 from hvadam_bench.running.runner import Watcher, run
 from hvadam_bench.running.training import Training
+from hvadam_bench.studies._study import OnProgress, ignore_progress
+from hvadam_bench.studies.speed.results import Overhead, RunnerCost, made
 
-BLOCK = 20
-Clock = Literal["clock", "CPU"]
-CLOCKS: tuple[Clock, ...] = get_args(Clock)
+BLOCK = 20  # steps
+CLOCKS = ("clock", "CPU")
+RUNS = (RunConfig("fashion_mnist_cnn", "adam"), RunConfig("digits_cnn", "adam"))
+SHORT_RUNS = (RunConfig("digits_mlp", "adam", scale="smoke", settings={"epochs": 5}),)
 
 
-class Overhead(NamedTuple):
-    """What the runner costs on a task, by one clock.
+def benchmark(
+    configs: Sequence[RunConfig], *, on_progress: OnProgress = ignore_progress
+) -> RunnerCost:
+    """Time the runner on every task, whose data has to be here."""
+    found: list[Overhead] = []
+    for config in configs:
+        on_progress(config.task, 0.0)
+        # Blocks x (runner, by hand) x clocks, in seconds per step, to clocks x both x blocks.
+        times = (measure(config) / BLOCK).transpose(2, 1, 0).tolist()
+        for clock, (own, by_hand) in zip(CLOCKS, times, strict=True):
+            found.append(Overhead(tuple(own), tuple(by_hand), config.task, clock))
+        on_progress("", 1 / len(configs))
+    return RunnerCost(**made(), block=BLOCK, tasks=tuple(found))
 
-    Attributes:
-        task, clock: Which.
-        step: Seconds of a step by hand.
-        ratio, low, high: Of the runner's seconds to the bare loop's: median and quartiles of the
-            blocks.
-        total: The same ratio of all blocks together, which counts every checkpoint.
-        n: Blocks.
+
+def measure(config: RunConfig) -> np.ndarray:
+    """Return the seconds of a run's blocks but for the first, which warms up.
+
+    Returns:
+        Blocks x (runner, by hand) x (clock, processor).
     """
-
-    task: str
-    clock: Clock
-    step: float
-    ratio: float
-    low: float
-    high: float
-    total: float
-    n: int
+    watcher = Interleaved()
+    with tempfile.TemporaryDirectory() as folder:
+        run(config, Store(Path(folder)), watcher=watcher)
+    return np.array(watcher.seconds[1:])
 
 
 class Interleaved(Watcher):
@@ -105,29 +109,6 @@ class Interleaved(Watcher):
         seconds = _clocks() - started
         torch.use_deterministic_algorithms(True)
         return seconds
-
-
-def measure(config: RunConfig) -> np.ndarray:
-    """Return the seconds of a run's blocks but for the first, which warms up.
-
-    Returns:
-        Blocks x (runner, by hand) x (clock, processor).
-    """
-    watcher = Interleaved()
-    with tempfile.TemporaryDirectory() as folder:
-        run(config, Store(Path(folder)), watcher=watcher)
-    return np.array(watcher.seconds[1:])
-
-
-def summarize(task: str, seconds: np.ndarray) -> list[Overhead]:
-    """Return what the runner costs on a task, by either clock."""
-    found: list[Overhead] = []
-    for name, (runner, by_hand) in zip(CLOCKS, seconds.T, strict=True):
-        low, middle, high = np.percentile(runner / by_hand, (25, 50, 75)).tolist()
-        step = float(np.median(by_hand)) / BLOCK
-        total = float(runner.sum() / by_hand.sum())
-        found.append(Overhead(task, name, step, middle, low, high, total, len(runner)))
-    return found
 
 
 def _clocks() -> np.ndarray:

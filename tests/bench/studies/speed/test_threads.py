@@ -11,17 +11,19 @@ import pytest
 import torch
 from made_timings import TINY
 
-from hvadam_bench.pages.speed.threads import list_notes, list_placement, tabulate
-from hvadam_bench.studies.speed import first_touch, threads
+from hvadam_bench.studies._pairs import Skip
+from hvadam_bench.studies._results import load
+from hvadam_bench.studies.speed import memory, threads
 from hvadam_bench.studies.speed.contenders import ADAM, REFERENCE, Contender
-from hvadam_bench.studies.speed.first_touch import largest_share, memory_nodes
-from hvadam_bench.studies.speed.result import Plan, Skip
+from hvadam_bench.studies.speed.memory import largest_share, memory_nodes
+from hvadam_bench.studies.speed.page import thread_notes, thread_table
+from hvadam_bench.studies.speed.results import Budget, Placement, ThreadSpeed, contender_names
+from hvadam_bench.studies.speed.steps import Trial
 from hvadam_bench.studies.speed.threads import CONTENDERS, benchmark, place
-from hvadam_bench.studies.speed.threads_result import Placement, ThreadSpeed
-from hvadam_bench.studies.speed.timing import Trial
 
 ROUNDS = 3
-SHORT = Plan(rounds=ROUNDS, group_seconds=0.0)
+ROOT = Path(__file__).parents[4]
+SHORT = Budget(rounds=ROUNDS, group_seconds=0.0)
 
 
 class FakeTime:
@@ -76,7 +78,7 @@ def measured() -> ThreadSpeed:
 
 def test_ratios_are_to_the_reference_with_as_many_threads(measured: ThreadSpeed) -> None:
     [shape] = measured.shapes
-    assert shape.contenders == ["even", "uneven"]
+    assert contender_names([shape]) == ["even", "uneven"]
     assert [shape.of("even", count).ratio.median for count in (1, 2, 4)] == [2.0, 2.0, 2.0]
     assert [shape.of("uneven", count).ratio.median for count in (1, 2, 4)] == [3.0, 4.0, 6.0]
     assert shape.of("uneven", 2).milliseconds == 8000.0
@@ -102,8 +104,8 @@ def test_every_group_is_woken_and_takes_turns_in_being_first() -> None:
     assert {count for _, count in time.steps[:-16]} == {2}  # tensors are made by the most
 
 
-def test_the_table_marks_what_grows_too_much(measured: ThreadSpeed, tmp_path: Path) -> None:
-    table = tabulate(measured, measured.shapes[0])
+def test_the_table_marks_what_grows_too_much(measured: ThreadSpeed) -> None:
+    table = thread_table(measured, measured.shapes[0])
     assert list(table.heads) == [
         *("contender", "ratio, 1 thread", "ratio, 2 threads", "ratio, 4 threads"),
         *("grows 1 to 2", "grows 1 to 4"),
@@ -111,12 +113,13 @@ def test_the_table_marks_what_grows_too_much(measured: ThreadSpeed, tmp_path: Pa
     even, uneven = ([cell.text for cell in row] for row in table.cells)
     assert even[4:] == ["1.00 (1.00 to 1.00)"] * 2
     assert uneven[4:] == ["1.33 (1.33 to 1.33) !", "2.00 (2.00 to 2.00) !"]
-    notes = list_notes(replace(measured, alone=True))
+    notes = thread_notes(replace(measured, alone=True)).splitlines()
     assert "skipped missing: not here" in notes
     assert not any("quiet" in note for note in notes)
-    assert any("when it is quiet" in note for note in list_notes(replace(measured, alone=False)))
-    measured.save(tmp_path / "speed-threads.json")
-    assert ThreadSpeed.load(tmp_path / "speed-threads.json") == measured
+    assert any(
+        "when it is quiet" in note
+        for note in thread_notes(replace(measured, alone=False)).splitlines()
+    )
 
 
 def test_who_is_timed_is_the_native_kernel_in_all_its_kinds_and_the_noise() -> None:
@@ -140,7 +143,7 @@ def test_tensors_are_made_by_one_thread_and_by_all_and_timed_with_all(
             super().__init__(*arguments)
 
     monkeypatch.setattr(threads, "Trial", Noted)
-    monkeypatch.setattr(first_touch, "NODES", tmp_path)
+    monkeypatch.setattr(memory, "NODES", tmp_path)
     found = place(TINY, 2, SHORT, contender=time.contender("ours", 8.0, 0.0), clock=time)
     assert made == [1, 2]
     assert {count for _, count in time.steps[-4 * ROUNDS :]} == {2}
@@ -148,23 +151,34 @@ def test_tensors_are_made_by_one_thread_and_by_all_and_timed_with_all(
     assert (found.ratio.median, found.nodes, found.threads) == (1.0, None, 2)
 
 
-def test_the_words_on_placement_say_what_can_be_known_here() -> None:
+def test_the_words_on_placement_say_what_can_be_known_here(measured: ThreadSpeed) -> None:
+    def said(placement: Placement) -> list[str]:
+        return thread_notes(replace(measured, placement=placement)).splitlines()[-3:]
+
     found = Placement("huge", 2, 1, 1.0, 0.5, (2.0, 3.0, 2.0), (2.0, 2.0, 2.0))
-    said = list_placement(found)
-    assert said[0].endswith(
+    times, shares, nodes = said(found)
+    assert times.endswith(
         "takes 1.00 (1.00 to 1.25) times as long as on those that 2 threads made."
     )
-    assert "touches 100% of new state first where one makes it, 50% where all do" in said[1]
-    assert "1 node" in said[2]
-    several = list_placement(replace(found, nodes=2, one_share=None))
+    assert "touches 100% of new state first where one makes it, 50% where all do" in shares
+    assert "1 node" in nodes
+    several = said(replace(found, nodes=2, one_share=None))
     assert [line for line in several if "busiest" in line] == []
     assert several[-1].startswith("Memory here has 2 nodes: a page lies in")
+    unknown = said(replace(found, nodes=None))
+    assert unknown[-1].startswith("Memory here has an unknown number of nodes")
+
+
+def test_the_result_with_fewer_instructions_is_of_this_class() -> None:
+    found = load(ThreadSpeed, ROOT / "results" / "speed-threads-avx2.json")
+    assert found.machine["native_instruction_set"] == "avx2"
+    assert thread_table(found, found.shapes[0]).rows
 
 
 @pytest.fixture
 def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return where a made-up system counts the faults of two threads."""
-    monkeypatch.setattr(first_touch, "TASKS", tmp_path)
+    monkeypatch.setattr(memory, "TASKS", tmp_path)
     for thread in ("11", "12"):
         (tmp_path / thread).mkdir()
     write_faults(tmp_path, 100, 200)
@@ -185,8 +199,8 @@ def test_shares_are_of_the_faults_between_before_and_after(system: Path) -> None
 def test_a_system_that_does_not_tell_leaves_it_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(first_touch, "TASKS", tmp_path / "none")
-    monkeypatch.setattr(first_touch, "NODES", tmp_path)
+    monkeypatch.setattr(memory, "TASKS", tmp_path / "none")
+    monkeypatch.setattr(memory, "NODES", tmp_path)
     assert largest_share(lambda: None) is None
     assert memory_nodes() is None
     for name in ("node0", "node1", "node_map", "power"):
@@ -194,7 +208,7 @@ def test_a_system_that_does_not_tell_leaves_it_unknown(
     assert memory_nodes() == 2
 
 
-@pytest.mark.skipif(not first_touch.TASKS.exists(), reason="the system does not count faults")
+@pytest.mark.skipif(not memory.TASKS.exists(), reason="the system does not count faults")
 def test_state_of_one_thread_is_touched_by_one() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -1,24 +1,29 @@
-"""The tables, notes and charts of step times, and the command that makes them."""
+"""The tables, notes and charts of step times."""
 
 import dataclasses
 import io
 from pathlib import Path
 
 import numpy as np
-import pytest
-import torch
 from made_timings import TINY, made_measurement, made_speed, made_timing
 from matplotlib.image import imread
 from matplotlib.lines import Line2D
 from rich.console import Console
 
-from hvadam import HVAdam
-from hvadam_bench.cli import wiring
-from hvadam_bench.pages.speed import figures
-from hvadam_bench.pages.speed.tables import list_growth, list_notes, tabulate
-from hvadam_bench.studies.speed.contenders import EXACT, REFERENCE, Contender
-from hvadam_bench.studies.speed.result import Growth, Plan, Skip, Speed
+from hvadam_bench import studies
+from hvadam_bench.studies._pairs import Skip
+from hvadam_bench.studies.speed import figures
+from hvadam_bench.studies.speed.page import (
+    list_growth,
+    render,
+    step_notes,
+    step_table,
+    tabulate,
+)
+from hvadam_bench.studies.speed.results import Growth
 from hvadam_bench.studies.speed.shapes import Shape, equal_parts
+
+ROOT = Path(__file__).parents[4]
 
 
 def printed(what: object) -> str:
@@ -35,7 +40,7 @@ def points(line: Line2D) -> np.ndarray:
 
 def test_table_shows_every_number_within_80_columns() -> None:
     measured = made_measurement(TINY, [made_timing("x" * 27, 123.456, TINY)])
-    text = printed(tabulate(made_speed(), measured).terminal())
+    text = printed(step_table(made_speed(), measured).terminal())
     [row] = [line for line in text.splitlines() if line.startswith(" xxx")]
     assert " ".join(row.split()[1:]) == "123456 123 (92.6 to 185) 1.71 0.0 36.0 12.0"
     assert "…" not in text
@@ -45,8 +50,8 @@ def test_table_shows_every_number_within_80_columns() -> None:
 
 def test_in_the_cache_there_is_no_limit() -> None:
     measured = made_measurement(TINY, [made_timing("HVAdam loop", 2.0, TINY)])
-    assert "1.71" in printed(tabulate(made_speed(cache_bytes=16 * 307 - 1), measured).terminal())
-    assert "1.71" not in printed(tabulate(made_speed(cache_bytes=16 * 307), measured).terminal())
+    assert "1.71" in printed(step_table(made_speed(cache_bytes=16 * 307 - 1), measured).terminal())
+    assert "1.71" not in printed(step_table(made_speed(cache_bytes=16 * 307), measured).terminal())
 
 
 def growth() -> Growth:
@@ -98,40 +103,42 @@ def test_chart_shows_ratio_limit_and_bandwidth() -> None:
 def test_who_was_skipped_is_noted_once() -> None:
     skip = Skip("refuser", "cannot run here")
     twice = [made_measurement(TINY, [], [skip])] * 2
-    assert list_notes(made_speed(twice)).count("skipped refuser: cannot run here") == 1
+    assert step_notes(made_speed(twice)).splitlines().count("skipped refuser: cannot run here") == 1
 
 
-@pytest.mark.parametrize("grow", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_the_command_prints_tables_and_writes_charts_and_numbers(
-    grow: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rates = {"copy": [10.0], "add": [11.0, 12.0]}
-    monkeypatch.setattr("hvadam_bench.studies.speed.benchmark.bandwidth", lambda elements: rates)
-    contenders = [
-        Contender("HVAdam loop", HVAdam, {"kernel": "loop"}, EXACT, grows=True),
-        REFERENCE,
-        Contender("HVAdam odd", HVAdam, {"kernel": "odd"}, EXACT),
-    ]
-    other = dataclasses.replace(TINY, name="other", title="the others")
-    larger = Shape("larger", "one tensor", ((10_000,),))
-    growing = ([TINY, larger], [TINY, other]) if grow else None
-    plan = Plan(rounds=2, group_seconds=0.0)
-    console = Console(file=io.StringIO(), width=80)
-    threads = torch.get_num_threads()
-    wiring.time_steps(
-        [TINY, other], contenders, plan, tmp_path, console, threads=threads, growing=growing
+def test_notes_say_what_was_measured_and_what_columns_mean() -> None:
+    first, *columns = step_notes(made_speed([made_measurement(TINY, [])])).splitlines()
+    assert first == (
+        "Rounds: 7, threads: 1. Memory: copying reaches 10.0 GB/s, the fastest simple pass "
+        "20.0 GB/s."
     )
-    assert isinstance(console.file, io.StringIO)
-    text = console.file.getvalue()
-    files = ["speed.json", "speed.png", *(["growth.png"] if grow else [])]
-    assert [line for line in text.splitlines() if line.startswith("wrote")] == [
-        f"wrote {tmp_path / name}" for name in files
-    ]
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(files)
-    assert text.index("two tensors") < text.index("the others") < text.index("skipped HVAdam odd")
-    assert ("1 is linear" in text) == grow
-    for name in files[1:]:
-        pixels = imread(tmp_path / name)
+    words = [line.partition(":")[0] for line in columns]
+    assert words == ["ratio", "limit", "GB/s", "temp", "state"]
+
+
+def test_tables_come_before_notes_and_charts_are_written(tmp_path: Path) -> None:
+    rows = [made_timing("HVAdam loop", 3.0, TINY), made_timing("Adam fused", 0.5, TINY)]
+    other = dataclasses.replace(TINY, title="the others")
+    measured = [made_measurement(shape, rows) for shape in (TINY, other)]
+    found = made_speed(measured, growth())
+    *tables, notes = tabulate({"speed": found})
+    assert [getattr(table, "title", "") for table in tables] == ["two tensors", "the others"]
+    assert "1 is linear" in str(notes)
+    folder = tmp_path / "docs" / "figures"
+    written = render({"speed": found}, tmp_path)
+    assert written == [folder / "speed.png", folder / "growth.png"]
+    assert all(path.with_suffix(".svg").exists() for path in written)
+    for path in written:
+        pixels = imread(path)
         assert len({tuple(pixel) for row in pixels[::20] for pixel in row[::20]}) > 5  # not blank
-    found = Speed.load(tmp_path / "speed.json")
-    assert (found.plan, found.threads) == (plan, threads)
+    assert render({"speed": made_speed()}, tmp_path) == []
+
+
+def test_committed_results_are_shown() -> None:
+    results = studies.get("speed").read(ROOT)
+    assert set(results) == {"speed", "speed-threads", "speed-jax", "training"}
+    shown = list(tabulate(results))
+    assert sum(not isinstance(one, str) for one in shown) == 4 + 4 + 2 + 4
+    text = "\n".join(printed(one if isinstance(one, str) else one.terminal()) for one in shown)
+    assert "ResNet-18, 32 images of 64×64: 11,689,512 parameters" in text
+    assert "First touch, huge: " in text

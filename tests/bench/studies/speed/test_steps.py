@@ -3,11 +3,9 @@
 import dataclasses
 import gc
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,8 +16,9 @@ from torch.optim import SGD, Adam
 
 from hvadam import HVAdam
 from hvadam.torch.kernels import native
-from hvadam_bench.studies.speed import memory, timing
-from hvadam_bench.studies.speed.benchmark import benchmark, within_memory
+from hvadam_bench.studies._pairs import MOST_STEPS, Quartiles, Skip
+from hvadam_bench.studies._results import from_json, to_json
+from hvadam_bench.studies.speed import memory, steps
 from hvadam_bench.studies.speed.contenders import (
     ADAM,
     CONTENDERS,
@@ -28,11 +27,11 @@ from hvadam_bench.studies.speed.contenders import (
     REFERENCE,
     Contender,
 )
-from hvadam_bench.studies.speed.result import Plan, Quartiles, Skip, Speed, contender_names
+from hvadam_bench.studies.speed.results import Budget, Speed, contender_names
 from hvadam_bench.studies.speed.shapes import BY_PARAMETERS, BY_TENSORS, SHAPES, Shape, equal_parts
+from hvadam_bench.studies.speed.steps import benchmark, fit
 
-ROOT = Path(__file__).parents[3]
-ONCE = Plan(rounds=1, group_seconds=0.0, temporaries=False)
+ONCE = Budget(rounds=1, group_seconds=0.0, temporaries=False)
 
 
 class FakeTime:
@@ -108,12 +107,15 @@ def test_streams_give_the_bytes_that_must_move() -> None:
 )
 @pytest.mark.parametrize(
     "contender",
-    [pytest.param(one, id=one.name, marks=[pytest.mark.slow] * one.compiled) for one in CONTENDERS],
+    [
+        pytest.param(one, id=one.name, marks=[pytest.mark.slow] * bool(one.compiled))
+        for one in CONTENDERS
+    ],
 )
 def test_every_contender_runs_or_says_why_not(
     contender: Contender, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    measured = timing.measure(TINY, [contender], ONCE)
+    measured = steps.measure(TINY, [contender], ONCE)
     assert len(measured.results) + len(measured.skipped) == 1
     assert all(skip.reason for skip in measured.skipped)
     for row in measured.results:
@@ -140,7 +142,7 @@ def test_what_would_take_too_long_to_compile_is_skipped() -> None:
 def test_a_missing_package_is_named_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "adabelief_pytorch", None)
     [contender] = [c for c in CONTENDERS if c.name == "AdaBelief adabelief-pytorch"]
-    measured = timing.measure(TINY, [contender], ONCE)
+    measured = steps.measure(TINY, [contender], ONCE)
     reason = "adabelief-pytorch is not installed: pip install 'hvadam[peers]'"
     assert measured.skipped == (Skip(contender.name, reason),)
 
@@ -156,39 +158,33 @@ def test_who_refuses_is_skipped_with_the_reason_and_the_others_run(
     def build(params: object) -> Any:
         return refuse() if where == "constructor" else SimpleNamespace(step=refuse, state={})
 
-    progress: list[int] = []
-    measured = timing.measure(
+    progress: list[float] = []
+    measured = steps.measure(
         TINY,
         [Contender("refuser", build, {}, ADAM), REFERENCE],
         ONCE,
-        on_progress=lambda doing, parts: progress.append(parts),
+        on_progress=lambda doing, share: progress.append(share),
     )
     assert measured.skipped == (Skip("refuser", "cannot run here"),)
     assert [row.contender for row in measured.results] == [REFERENCE.name]
-    assert sum(progress) == 2 * (1 + ONCE.rounds)
+    assert sum(progress) == pytest.approx(1.0)
 
 
 def test_a_kernel_that_was_not_used_is_not_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "kernels_of", lambda step: ["loop", "native"])
+    monkeypatch.setattr(steps, "kernels_of", lambda step: ["loop", "native"])
     contender = Contender("claims", HVAdam, {"kernel": "foreach"}, EXACT)
-    [skip] = timing.measure(TINY, [contender], ONCE).skipped
+    [skip] = steps.measure(TINY, [contender], ONCE).skipped
     assert skip.reason == "its tensors went to another kernel: loop, native."
 
 
 # Timing
 
 
-def test_quartiles() -> None:
-    assert Quartiles.of([5.0, 1.0, 2.0, 4.0, 3.0]) == Quartiles(2.0, 3.0, 4.0)
-    assert Quartiles.of([1.0, 2.0]) == Quartiles(1.25, 1.5, 1.75)
-    assert Quartiles.of([7.0]) == Quartiles(7.0, 7.0, 7.0)
-
-
 def test_every_group_stands_beside_one_of_the_reference_and_they_take_turns() -> None:
     time = FakeTime()
-    plan = Plan(rounds=2, group_seconds=2.5, warm_up=3, temporaries=False)
+    budget = Budget(rounds=2, group_seconds=2.5, warm_up=3, temporaries=False)
     rivals = [time.contender("a", 2.0), time.contender("b", 5.0)]
-    timing.measure(TINY, rivals, plan, reference=time.contender("r", 1.0), clock=time)
+    steps.measure(TINY, rivals, budget, reference=time.contender("r", 1.0), clock=time)
     prepared = ["r"] * 3 + (["a"] * 3 + ["a"]) + (["b"] * 3 + ["b"])  # warm-up, then one look
     first = ["r"] * 3 + ["a"] * 2 + ["r"] * 3 + ["b"]
     second = ["a"] * 2 + ["r"] * 3 + ["b"] + ["r"] * 3
@@ -198,14 +194,14 @@ def test_every_group_stands_beside_one_of_the_reference_and_they_take_turns() ->
 def test_a_machine_that_slows_down_moves_the_times_and_not_the_ratios() -> None:
     time = FakeTime()
 
-    def slow_down(doing: str, parts: int) -> None:
-        if doing.startswith("round"):
+    def slow_down(doing: str, share: float) -> None:
+        if "round" in doing:
             time.pace *= 2
 
-    measured = timing.measure(
+    measured = steps.measure(
         TINY,
         [time.contender("a", 3.0)],
-        Plan(rounds=4, group_seconds=10.0, temporaries=False),
+        Budget(rounds=4, group_seconds=10.0, temporaries=False),
         reference=time.contender("r", 2.0),
         clock=time,
         on_progress=slow_down,
@@ -215,27 +211,27 @@ def test_a_machine_that_slows_down_moves_the_times_and_not_the_ratios() -> None:
     assert row.reference_seconds == (4.0, 8.0, 16.0, 32.0)
     assert row.ratios == (1.5,) * 4
     assert row.ratio == Quartiles(1.5, 1.5, 1.5)
-    assert row.typical_seconds == 18.0
+    assert row.milliseconds == 18e3
     assert (row.steps, row.reference_steps) == (4, 5)
 
 
 def test_what_happens_between_steps_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     time = FakeTime()
 
-    def waste(trial: timing.Trial) -> None:
+    def waste(trial: steps.Trial) -> None:
         time.now += 100.0
 
-    monkeypatch.setattr(timing.Trial, "_change_gradients", waste)
+    monkeypatch.setattr(steps.Trial, "_change_gradients", waste)
     rival, reference = time.contender("a", 3.0), time.contender("r", 2.0)
-    measured = timing.measure(TINY, [rival], ONCE, reference=reference, clock=time)
+    measured = steps.measure(TINY, [rival], ONCE, reference=reference, clock=time)
     assert measured.results[0].ratios == (1.5,)
 
 
 def test_a_step_too_short_to_be_timed_does_not_go_on_forever() -> None:
     time = FakeTime()
-    start = timing.Start(TINY)
-    trial = timing.Trial(time.contender("a", 0.0), start, Plan(), time)
-    assert trial.steps == timing.MOST_STEPS
+    start = steps.Start(TINY)
+    trial = steps.Trial(time.contender("a", 0.0), start, Budget(), time)
+    assert trial.steps == MOST_STEPS
 
 
 def test_contenders_start_alike_on_tensors_of_their_own_and_gradients_change() -> None:
@@ -256,7 +252,7 @@ def test_contenders_start_alike_on_tensors_of_their_own_and_gradients_change() -
 
         return Contender(name, build, {}, ADAM)
 
-    timing.measure(TINY, [spy("a"), spy("b")], ONCE)
+    steps.measure(TINY, [spy("a"), spy("b")], ONCE)
     for own, other in zip(seen["a"], seen["b"], strict=True):
         assert own.data_ptr() != other.data_ptr()
         assert torch.equal(own, other)
@@ -272,7 +268,7 @@ def test_garbage_is_not_collected_while_the_clock_runs() -> None:
         return SimpleNamespace(step=step, state={})
 
     states: list[bool] = []
-    trial = timing.Trial(Contender("a", build, {}, ADAM), timing.Start(TINY), Plan(), FakeTime())
+    trial = steps.Trial(Contender("a", build, {}, ADAM), steps.Start(TINY), Budget(), FakeTime())
     trial.run(2)
     assert states == [False] * 5
     assert gc.isenabled()
@@ -288,22 +284,24 @@ def test_gradients_are_clipped_before_the_step() -> None:
 
         return SimpleNamespace(step=step, state={})
 
-    timing.measure(TINY, [Contender("a", build, {}, ADAM, clip=1e-3)], ONCE)
+    steps.measure(TINY, [Contender("a", build, {}, ADAM, clip=1e-3)], ONCE)
     assert norms == pytest.approx([1e-3] * len(norms), rel=1e-2)
 
 
-def test_batches_fit_the_memory() -> None:
+def test_as_many_as_fit_the_memory_are_timed_at_once() -> None:
     shape = SHAPES["single"]
-    contenders = list(CONTENDERS)[:5]
+    one = steps.TRIAL_BYTES * shape.parameters
+    fixed = one + steps.START_BYTES * shape.parameters  # what they start from, and the reference
+    memories = (fixed + 2.5 * one, fixed + 9 * one, 0)
+    assert [fit(shape, Budget(memory=memory)) for memory in memories] == [2, 9, 1]
 
-    def sizes(memory: float) -> list[int]:
-        return [len(b) for b in timing.batches(contenders, shape, Plan(memory=memory))]
 
-    one = timing.TRIAL_BYTES * shape.parameters
-    fixed = one + timing.START_BYTES * shape.parameters  # what they start from, and the reference
-    assert sizes(fixed + 2.5 * one) == [2, 2, 1]
-    assert sizes(fixed + 9 * one) == [5]
-    assert sizes(0) == [1] * 5
+def test_those_that_do_not_fit_together_are_timed_in_turn_and_freed() -> None:
+    time = FakeTime()
+    rivals = [time.contender("a", 2.0), time.contender("b", 5.0)]
+    budget = Budget(rounds=1, group_seconds=0.0, warm_up=1, temporaries=False, memory=0)
+    steps.measure(TINY, rivals, budget, reference=time.contender("r", 1.0), clock=time)
+    assert time.steps == ["r", *["a", "a", "r", "a"], *["b", "b", "r", "b"]]
 
 
 # Memory
@@ -385,19 +383,13 @@ def test_results_follow_from_the_raw_numbers() -> None:
     assert row.temporary_bytes_per_parameter == 36.0
 
 
-def test_the_results_file_is_the_form_of_what_was_timed(tmp_path: Path) -> None:
-    kept = ROOT / "results" / "speed.json"
-    Speed.load(kept).save(tmp_path / "again.json")
-    assert (tmp_path / "again.json").read_bytes() == kept.read_bytes()
-
-
 # All of it
 
 
 @pytest.fixture
 def quick_bandwidth(monkeypatch: pytest.MonkeyPatch) -> None:
     rates = {"copy": [10.0], "add": [11.0, 12.0]}
-    monkeypatch.setattr("hvadam_bench.studies.speed.benchmark.bandwidth", lambda elements: rates)
+    monkeypatch.setattr("hvadam_bench.studies.speed.steps.bandwidth", lambda elements: rates)
 
 
 CHOSEN = (
@@ -409,24 +401,22 @@ CHOSEN = (
 
 @pytest.mark.usefixtures("quick_bandwidth")
 @pytest.mark.parametrize("grow", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_the_benchmark_holds_every_number_and_what_it_was_made_with(
-    grow: bool, tmp_path: Path
-) -> None:
+def test_the_benchmark_holds_every_number_and_what_it_was_made_with(grow: bool) -> None:
     other = dataclasses.replace(TINY, name="other", title="the others")
     larger = Shape("larger", "one tensor", ((10_000,),))
     growing = ([TINY, larger], [TINY, other]) if grow else None
-    plan = Plan(rounds=2, group_seconds=0.0)
+    budget = Budget(rounds=2, group_seconds=0.0)
     threads = torch.get_num_threads()
-    found = benchmark([TINY, other], CHOSEN, plan, threads=threads + 1, growing=growing)
+    found = benchmark([TINY, other], CHOSEN, budget, threads=threads + 1, growing=growing)
     assert torch.get_num_threads() == threads
 
     assert found.threads == found.machine["torch_threads"] == threads + 1
-    assert found.plan == plan
+    assert found.plan == budget
     assert found.bandwidth_gb_per_second == {"copy": (10.0,), "add": (11.0, 12.0)}
     assert (found.copy_rate, found.fastest_rate) == (10.0, 12.0)
     assert {"cpu", "cores", "caches", "native_instruction_set"} < found.machine.keys()
     assert list(found.contenders) == [contender.name for contender in CHOSEN]
-    assert found.contenders["HVAdam odd"].options == {"kernel": "odd"}
+    assert found.contenders["HVAdam odd"]["options"] == {"kernel": "odd"}
     assert [one.name for one in found.shapes] == ["tiny", "other"]
     assert (found.growth is not None) == grow
     if found.growth:
@@ -448,12 +438,10 @@ def test_the_benchmark_holds_every_number_and_what_it_was_made_with(
         assert hvadam.temporary_bytes_per_parameter > 4
         assert (hvadam.limit, adam.limit) == (pytest.approx(12 / 7), 1)
         assert (hvadam.kernels, adam.kernels) == (("loop",), ())
-
-    found.save(tmp_path / "speed.json")
-    assert Speed.load(tmp_path / "speed.json") == found
-    content = json.loads((tmp_path / "speed.json").read_text(encoding="utf-8"))
-    row = content["shapes"][0]["results"][0]
-    assert len(row["ratios"]) == 2  # derived, and written for who has only the file
+    plain = to_json(found)
+    assert from_json(Speed, plain) == found
+    row = plain["shapes"][0]["results"][0]
+    assert len(row["ratios"]) == 2  # derived, and written for readers of the file alone
     assert row["ratio"]["median"] == found.shapes[0].results[0].ratio.median
 
 
@@ -461,14 +449,8 @@ def test_the_benchmark_holds_every_number_and_what_it_was_made_with(
 def test_all_the_work_is_told_of_even_if_some_are_skipped() -> None:
     told: list[tuple[str, float]] = []
     contenders = [REFERENCE, Contender("odd", HVAdam, {"kernel": "odd"}, EXACT)]
-    plan = Plan(rounds=1, group_seconds=0.0, temporaries=False)
-    benchmark([TINY], contenders, plan, on_progress=lambda *what: told.append(what))
+    budget = Budget(rounds=1, group_seconds=0.0, temporaries=False)
+    benchmark([TINY], contenders, budget, on_progress=lambda *what: told.append(what))
     assert sum(share for _, share in told) == pytest.approx(1)
     assert told[0] == ("measuring the memory bandwidth", 0.0)
     assert "tiny: preparing odd" in [doing for doing, _ in told]
-
-
-def test_a_plan_takes_half_of_the_memory_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sysconf", lambda name: 1000, raising=False)
-    assert within_memory(Plan()).memory == 1000 * 1000 / 2
-    assert within_memory(Plan(memory=3.0)).memory == 3.0

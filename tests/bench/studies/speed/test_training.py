@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
-from hvadam_bench.pages.speed.training import tabulate
-from hvadam_bench.studies.speed import training
-from hvadam_bench.studies.speed.contenders import ADAM, Contender
-from hvadam_bench.studies.speed.training import TrainingSpeed, Workload, measure
-from hvadam_bench.studies.speed.workloads import WORKLOADS
+from hvadam_bench.studies.speed.contenders import ADAM, ADAMW, TRAINED, Contender
+from hvadam_bench.studies.speed.page import training_table
+from hvadam_bench.studies.speed.training import WORKLOADS, Workload, benchmark
 
 
 class FakeTime:
@@ -33,7 +30,7 @@ class FakeTime:
 
             return nn.Linear(3, 1), loss
 
-        return Workload("fake", "a fake", make)
+        return Workload("a fake", make)
 
     def contender(self, name: str, seconds: float, **options: Any) -> Contender:
         time = self
@@ -46,11 +43,8 @@ class FakeTime:
         return Contender(name, Slow, options, ADAM)
 
 
-def test_what_is_added_is_beside_the_reference(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_is_added_is_beside_the_reference() -> None:
     time = FakeTime()
-    monkeypatch.setattr(training, "REFERENCE", time.contender("AdamW fused", 2.0))
 
     def refuse(params: Any) -> Any:
         raise RuntimeError("not\n here")
@@ -60,7 +54,16 @@ def test_what_is_added_is_beside_the_reference(
         Contender("missing", refuse, {}, ADAM),
     ]
     before = torch.get_num_threads()
-    found = measure([time.workload()], contenders, rounds=3, steps=2, clock=time)
+    told: list[float] = []
+    found = benchmark(
+        *(3, 2),
+        workloads={"fake": time.workload()},
+        contenders=contenders,
+        reference=time.contender("AdamW fused", 2.0),
+        clock=time,
+        on_progress=lambda doing, share: told.append(share),
+    )
+    assert sum(told) == pytest.approx(1.0)
     assert torch.get_num_threads() == before
     [trained] = found.workloads
     [one] = trained.results
@@ -73,26 +76,22 @@ def test_what_is_added_is_beside_the_reference(
     assert one.peak_bytes - one.reference_peak_bytes >= 16
     assert trained.skipped[0].reason == "not here"
 
-    text = tabulate(trained).markdown()
+    text = training_table(trained).markdown()
     assert "+20.0%" in text
     assert "33.3%" in text
     assert "skipped: not here" in text
-    found.save(tmp_path / "training.json")
-    assert TrainingSpeed.load(tmp_path / "training.json") == found
 
 
 def test_contenders_are_there_and_the_reference_is_fused_adamw() -> None:
-    assert training.REFERENCE.options == {"fused": True}
-    assert training.REFERENCE.optimizer is torch.optim.AdamW
-    assert {one.options.get("state_dtype") for one in training.TRAINED} == {
-        *(None, "bfloat16", "int8")
-    }
+    assert ADAMW.options == {"fused": True}
+    assert ADAMW.optimizer is torch.optim.AdamW
+    assert {one.options.get("state_dtype") for one in TRAINED} == {*(None, "bfloat16", "int8")}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["resnet18", "lstm", "pinn"])
 def test_every_workload_trains(name: str) -> None:
-    found = measure([WORKLOADS[name]], rounds=1, steps=1)
+    found = benchmark(1, 1, workloads={name: WORKLOADS[name]})
     [trained] = found.workloads
     assert not trained.skipped
     assert all(one.peak_bytes > 0 for one in trained.results)
