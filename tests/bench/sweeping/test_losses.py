@@ -231,7 +231,9 @@ def test_workers_killed_again_and_again_leave_no_verdict(tmp_path: Path) -> None
     finished, said = shown(sweep, engine)
     assert not finished
     assert len(set(kills)) == 3
-    assert "Adam has no verdict, because 1 run was lost (0.001, seed 1000): the worker process" in said
+    assert (
+        "Adam has no verdict, because 1 run was lost (0.001, seed 1000): the worker process" in said
+    )
     assert len([run for run in store if run.status == "done"]) == 2
 
 
