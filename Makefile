@@ -23,10 +23,10 @@ valley: .venv/bench  ## race every contender on the paper's toy functions, write
 	$(PY) -m hvadam valley --all --out .
 
 evidence: .venv/bench  ## make the whole comparison, in hours; stops and goes on as you like
-	$(PY) -m hvadam evidence
+	$(PY) -m hvadam evidence --out .
 
 findings: .venv/bench  ## write what the comparison found: pages, figures, the README's table
-	$(PY) -m hvadam findings
+	$(PY) -m hvadam evidence --steps evidence --out .
 
 theory: .venv/bench  ## measure the paper's theorems beside their bounds; some minutes
 	$(PY) -m hvadam theory --out .

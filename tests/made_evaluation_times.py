@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hvadam_bench.studies.evidence.evaluation_times import (
+from hvadam_bench.studies.evidence.result import (
     EvaluationTime,
     EvaluationTimes,
     TaskTimes,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,10 @@ from made_records import made_record
 
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Decay, Point, Record
-from hvadam_bench.studies.evidence import summary
-from hvadam_bench.studies.evidence.describe import AS_MUCH, CONTROL
-from hvadam_bench.studies.evidence.parts import Studies, store_of
+from hvadam_bench.studies.evidence.measure import compute, store_of
+from hvadam_bench.studies.evidence.plan import AS_MUCH, CONTROL, MORE_MOMENTUM, Contests
 from hvadam_bench.studies.evidence.result import Evidence
 from hvadam_bench.sweeping.ledger import Ledger
-from hvadam_bench.sweeping.recipes.evidence import MORE_MOMENTUM
 from hvadam_bench.sweeping.search import Contest, Entry
 
 Fate = Callable[[RunConfig, Record], Record]
@@ -36,17 +34,18 @@ STRETCH = 25
 
 
 def smooth(task: str = "heat_pinn", **more: Any) -> Contest:
-    """A study of the smooth suite."""
+    """Return a contest of the smooth suite."""
     return Contest(task, SMOOTH, **{"trials": 3, "tuning_seeds": 2, "seeds": 10, **more})
 
 
 def minibatch(task: str = "digits_cnn", **more: Any) -> Contest:
-    """A study of the mini-batch suite."""
-    return Contest(task, MINIBATCH, **{"trials": 3, "tuning_seeds": 2, "seeds": 10, **more})
+    """Return a contest of the mini-batch suite."""
+    plan = {"trials": 3, "tuning_seeds": 2, "seeds": 10, "reference": "adamw"}
+    return Contest(task, MINIBATCH, **{**plan, **more})
 
 
 def noise(task: str = "pinn_burgers") -> list[Contest]:
-    """The studies of one task's doses, from the full batch down."""
+    """Return the contests of one task's doses, from the full batch down."""
     entries = [Entry(name, rates=[3e-3]) for name in ("adam", "hvadam")]
     return [
         Contest(task, entries, settings={"batch": batch}, budget="published", seeds=5)
@@ -54,8 +53,8 @@ def noise(task: str = "pinn_burgers") -> list[Contest]:
     ]
 
 
-def everything() -> dict[str, Sequence[Contest]]:
-    """A study or two of each part."""
+def everything() -> Contests:
+    """Return a contest or two of each part."""
     return {
         "smooth": [smooth("heat_pinn"), smooth("matrix_factorization")],
         "noise": noise(),
@@ -65,7 +64,7 @@ def everything() -> dict[str, Sequence[Contest]]:
 
 def fill(
     folder: Path,
-    studies: Studies,
+    studies: Contests,
     skill: Mapping[str, float] = GOOD,
     fate: Fate | None = None,
 ) -> None:
@@ -126,6 +125,6 @@ def whole(folder: Path, skill: Mapping[str, float]) -> Evidence:
     return told(folder, studies)
 
 
-def told(folder: Path, studies: Studies) -> Evidence:
+def told(folder: Path, studies: Contests) -> Evidence:
     """What the records say."""
-    return summary.compute(folder, folder / "nowhere", studies)
+    return compute(folder, folder / "nowhere", studies)

@@ -8,7 +8,7 @@ import torch
 
 from hvadam_bench import tasks
 from hvadam_bench.tasks import Problem
-from hvadam_bench.tasks._images import ImageProblem
+from hvadam_bench.tasks.vision.classification import ImageProblem
 
 
 def smoke(name: str, seed: int = 0, protocol: str = "standard", **changed: Any) -> Problem:

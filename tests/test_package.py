@@ -24,10 +24,9 @@ BENCH_ARROWS = [
     ("tasks", "running", "analysis", "sweeping", "pages", "studies", "cli"),
 ]
 # Folders that belong to a room of another name.
-ROOMS = {"problems": "tasks", "models": "tasks", "measures": "data"}
+ROOMS = {"problems": "tasks", "models": "tasks"}
 # Parts of pages that are on their way into their studies.
-MOVING = {"baselines", "evaluation_times", "findings", "speed", "step_rule", "theorems"}
-MOVING |= {"throughput", "toy_functions"}
+MOVING = {"evaluation_times", "speed", "theorems", "throughput", "toy_functions"}
 # What trains or sweeps: pages show what there is, and make nothing.
 RUNS = ("running.runner", "running.training", "running.progress", "sweeping.sweep")
 RUNS += ("sweeping.engines",)

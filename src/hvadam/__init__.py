@@ -1,8 +1,8 @@
 """HVAdam, a full-dimension adaptive optimizer.
 
-``import hvadam`` loads no framework; ``hvadam.HVAdam`` (or ``from hvadam import HVAdam``) and
-``hvadam.warm_start`` load PyTorch on first use, and so do the modules ``hvadam.torch``,
-``hvadam.jax`` and ``hvadam.convert`` with what they need.
+``import hvadam`` loads no framework; ``hvadam.HVAdam`` (or ``from hvadam import HVAdam``),
+``hvadam.GradientMeter`` and ``hvadam.warm_start`` load PyTorch on first use, and so do the modules
+``hvadam.torch``, ``hvadam.jax`` and ``hvadam.convert`` with what they need.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from hvadam import convert as convert
     from hvadam import jax as jax
     from hvadam import torch as torch
-    from hvadam.torch import HVAdam, warm_start
+    from hvadam.torch import GradientMeter, HVAdam, warm_start
 
-__all__ = ["HVAdam", "__version__", "ablation", "warm_start"]
+__all__ = ["GradientMeter", "HVAdam", "__version__", "ablation", "warm_start"]
 
 MODULES = ("convert", "jax", "torch")
 
@@ -27,7 +27,7 @@ MODULES = ("convert", "jax", "torch")
 def __getattr__(name: str) -> Any:
     if name in MODULES:
         return _load(name, name)
-    if name in ("HVAdam", "warm_start"):
+    if name in ("GradientMeter", "HVAdam", "warm_start"):
         return getattr(_load("torch", name), name)
     raise AttributeError(f"module 'hvadam' has no attribute {name!r}")
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from bad_options import BAD
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
@@ -93,7 +94,7 @@ def test_spec_is_complete(spec: OptimizerSpec) -> None:
     assert contenders.get(spec.name) is spec
     assert spec.paper
     assert spec.source
-    assert spec.bad
+    assert BAD[spec.name]
     assert not spec.search, "ours are all searched alike, around their defaults"
     assert 0.5 <= (spec.first_rate or spec.defaults["lr"]) / spec.defaults["lr"] <= 2
     assert not spec.averages or spec.evaluated is not None
@@ -101,6 +102,14 @@ def test_spec_is_complete(spec: OptimizerSpec) -> None:
     assert isinstance(optimizer, Optimizer)
     held = [id(p) for group in optimizer.param_groups for p in group["params"]]
     assert len(set(held)) == len(held) == len(SHAPES)
+
+
+@everyone
+def test_is_built_with_the_defaults_that_its_spec_states(spec: OptimizerSpec) -> None:
+    [group] = contenders.create(spec.name, nn.Conv1d(3, 4, 2, bias=False)).param_groups
+    stated = {name: group.get(name, value) for name, value in spec.defaults.items()}
+    assert stated == dict(spec.defaults)
+    assert "lr" in group
 
 
 @everyone
@@ -221,7 +230,7 @@ def test_leaves_parameters_without_gradient_alone(spec: OptimizerSpec) -> None:
 
 @really_everyone
 def test_refuses_bad_options(spec: OptimizerSpec) -> None:
-    for case in spec.bad:
+    for case in BAD[spec.name]:
         with pytest.raises((TypeError, ValueError), match=case.match) as caught:
             contenders.create(spec.name, parameters(), **case.options)
         assert "\n" not in str(caught.value)

@@ -7,8 +7,10 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from hvadam_bench import studies
+from hvadam_bench.cli.showing import gather_and_show
 from hvadam_bench.studies import Place
 from hvadam_bench.studies._results import from_json, to_json
 
@@ -47,7 +49,9 @@ def test_committed_pages_are_what_the_results_give(name: str, tmp_path: Path) ->
 @pytest.mark.parametrize("name", studies.names())
 def test_a_smoke_plan_runs(name: str, tmp_path: Path) -> None:
     study = studies.get(name)
-    found = study.measure(study.plan(smoke=True), Place(tmp_path, tmp_path / "runs"))
+    quiet = Console(quiet=True)
+    place = Place(tmp_path, tmp_path / "runs", sweep=lambda own: gather_and_show(own, 1, quiet))
+    found = study.measure(study.plan(smoke=True), place)
     assert found.keys() <= study.kinds.keys()
     for stem, result in found.items():
         plain = json.loads(json.dumps(to_json(result), allow_nan=False))

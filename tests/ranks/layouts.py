@@ -18,7 +18,7 @@ from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distrib
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.nn.parallel import DistributedDataParallel
 
-from hvadam import HVAdam
+from hvadam import GradientMeter, HVAdam
 from hvadam.torch import states
 from ranks import training
 
@@ -309,3 +309,24 @@ def _train(model: nn.Module, optimizer: Any, steps: int = 50) -> None:
         x, y = (t.chunk(world)[rank] for t in training.batch(step))
         nn.functional.mse_loss(model(x), y).backward()
         optimizer.step()
+
+
+def metered(layout: str | None) -> tuple[dict[str, float], int]:
+    """Return what a meter reads in a training, and the collectives of its last update."""
+    model = training.make_model()
+    runs: tuple[nn.Module, int, int] = (model, 0, 1)
+    if layout is not None:
+        runs = training.lay_out(model, layout)
+    running, share, shares = runs
+    optimizer = torch.optim.SGD(running.parameters(), lr=0.1)
+    meter = GradientMeter(running.parameters(), state_dtype=torch.float64)
+    communicated = 0
+    for step in range(20):
+        optimizer.zero_grad()
+        x, y = (t.chunk(shares)[share] for t in training.batch(step))
+        nn.functional.mse_loss(running(x), y).backward()
+        with CommDebugMode() as counter:
+            meter.update()
+        communicated = counter.get_total_counts()
+        optimizer.step()
+    return meter.read(), communicated

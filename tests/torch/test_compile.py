@@ -156,6 +156,18 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
 }
 
 
+def as_tensors(change: dict[str, Any]) -> dict[str, Any]:
+    """Return a change with its numbers as new tensors, in pairs too."""
+    made: dict[str, Any] = {}
+    for name, value in change.items():
+        if isinstance(value, tuple):
+            made[name] = tuple(torch.tensor(x, dtype=torch.float64) for x in value)
+        else:
+            is_number = isinstance(value, float)
+            made[name] = torch.tensor(value, dtype=torch.float64) if is_number else value
+    return made
+
+
 def all_at_once() -> list[dict[str, Any]]:
     """Return changes of every number at each step."""
     found: list[dict[str, Any]] = []
@@ -194,14 +206,29 @@ def test_every_number_of_a_group_may_change_in_one_more_graph(count: int) -> Non
     assert graphs() == 2
 
 
+@compiling
+@pytest.mark.usefixtures("dynamo")
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("name", ["betas[0]", "weight_decay", "coupled decay", "restart_threshold"])
+def test_a_tensor_in_a_group_is_traced_in_one_graph(name: str, count: int) -> None:
+    """Whether decay is 0, or groups agree, is asked of floats only: a trace sees no tensor."""
+    changes = [as_tensors(change) for change in CHANGES[name]]
+    run_changing(changes, [[parameter(3)], [parameter(seed=1)]][:count], "eager")
+    assert graphs() == 1
+
+
 @pytest.mark.slow
 @compiling
 @pytest.mark.usefixtures("dynamo")
 @pytest.mark.skipif(" " in torch.__file__, reason="inductor cannot link torch in such a path")
+@pytest.mark.parametrize("kind", ["float", "tensor"])
 @pytest.mark.parametrize("name", CHANGES)
-def test_inductor_takes_what_changes(name: str) -> None:
-    run_changing(CHANGES[name], [[parameter(3)]], "inductor")
-    assert graphs() <= 2
+def test_inductor_takes_what_changes(name: str, kind: str) -> None:
+    changes = CHANGES[name]
+    if kind == "tensor":
+        changes = [as_tensors(change) for change in changes]
+    run_changing(changes, [[parameter(3)]], "inductor")
+    assert graphs() <= (2 if kind == "float" else 1)
 
 
 @pytest.mark.slow

@@ -127,6 +127,10 @@ def _misspelt(name: str) -> str | None:
 def require_agreement(first: dict[str, Any], other: dict[str, Any]) -> None:
     """Refuse groups that share a hidden vector but not the options that move it."""
     for (name, ours), (_, theirs) in zip(policy_options(first), policy_options(other), strict=True):
+        if torch.compiler.is_compiling() and (
+            isinstance(ours, Tensor) or isinstance(theirs, Tensor)
+        ):
+            continue  # a trace cannot look at tensors
         if ours != theirs:
             raise ValueError(
                 f'HVAdam: {name} must be equal in all param groups under scope="global", got '

@@ -135,7 +135,9 @@ def _options(vectors: HiddenVectors, dots: Tensor) -> dict[str, Any]:
 
 def _number_or_tensor(values: Sequence[float], counts: Sequence[int], like: Tensor) -> Any:
     """Return a value that all share, else a tensor in which each is repeated as counted."""
-    if all(value == values[0] for value in values):
+    # A trace cannot look at tensors, so several of them are taken to differ.
+    looks = not (torch.compiler.is_compiling() and any(isinstance(x, Tensor) for x in values))
+    if len(values) == 1 or (looks and all(value == values[0] for value in values)):
         return tracing.operand(values[0], like.device)
     repeated = [x for x, n in zip(values, counts, strict=True) for _ in range(n)]
     if torch.compiler.is_compiling():

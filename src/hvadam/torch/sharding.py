@@ -33,7 +33,41 @@ if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
 
 
-class Sharding:
+class Layout:
+    """Which parts of some parameters this rank counts, and the ranks to add up over.
+
+    Args:
+        params: All that one sum spans.
+        shard_group: The ranks that hold disjoint pieces, if the user named them.
+    """
+
+    def __init__(self, params: Sequence[Tensor], shard_group: ProcessGroup | None) -> None:
+        self.params = list(params)
+        ranks = sorted({rank for p in self.params for rank in _mesh_ranks(p)})
+        self._group = _group_of(ranks, self.params, shard_group)
+        lowest = ranks[0] if ranks else dist.get_rank()
+        self._counted = {p: _counts(p, lowest) for p in self.params}
+
+    def fits(self, params: Sequence[Tensor]) -> bool:
+        """Return whether the optimizer still holds the parameters that this was made for."""
+        return len(params) == len(self.params) and all(map(operator.is_, params, self.params))
+
+    def counts(self, p: Tensor) -> bool:
+        """Return whether this rank's part of a parameter goes into the sums."""
+        return self._counted[p]
+
+    def sum(self, values: Tensor) -> None:
+        """Add values up over the ranks, in place."""
+        devices = {device.type for device in self._group._device_types}
+        if values.device.type in devices:
+            dist.all_reduce(values, group=self._group)
+        else:  # parameters that are offloaded to a device that the backend does not serve
+            there = values.to(devices.pop())
+            dist.all_reduce(there, group=self._group)
+            values.copy_(there)
+
+
+class Sharding(Layout):
     """A layout of an optimizer's parameters on the ranks, agreed by all of them.
 
     Building one is collective: every rank compares its layout with the others'.
@@ -46,21 +80,9 @@ class Sharding:
     def __init__(
         self, param_groups: Sequence[dict[str, Any]], shard_group: ProcessGroup | None
     ) -> None:
-        self.params = _all_params(param_groups)
-        ranks = sorted({rank for p in self.params for rank in _mesh_ranks(p)})
-        self._group = _group_of(ranks, self.params, shard_group)
-        lowest = ranks[0] if ranks else dist.get_rank()
-        self._counted = {p: _counts(p, lowest) for p in self.params}
+        super().__init__(_all_params(param_groups), shard_group)
         # Of each hidden vector, the coarsest rounding of the state it spans on any rank.
         self.rounding = _agree_on_layout(param_groups, self._group, shard_group is not None)
-
-    def fits(self, params: Sequence[Tensor]) -> bool:
-        """Return whether the optimizer still holds the parameters that this was made for."""
-        return len(params) == len(self.params) and all(map(operator.is_, params, self.params))
-
-    def counts(self, p: Tensor) -> bool:
-        """Return whether this rank's part of a parameter goes into the sums."""
-        return self._counted[p]
 
     def agree_on_gradients(self, found_inf: Tensor | None) -> tuple[Tensor, bool]:
         """Return the gradients' squared norm, and whether any rank's scaler found an inf."""
@@ -85,16 +107,6 @@ class Sharding:
         sums = torch.cat([dots, seen], 1)
         self.sum(sums)
         return sums[:, :4], sums[:, 4] > 0
-
-    def sum(self, values: Tensor) -> None:
-        """Add values up over the ranks, in place."""
-        devices = {device.type for device in self._group._device_types}
-        if values.device.type in devices:
-            dist.all_reduce(values, group=self._group)
-        else:  # parameters that are offloaded to a device that the backend does not serve
-            there = values.to(devices.pop())
-            dist.all_reduce(there, group=self._group)
-            values.copy_(there)
 
 
 def find(

@@ -24,14 +24,6 @@ def split(found: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
     return [a for a, _ in found], [b for _, b in found]
 
 
-def test_suites_say_what_matters() -> None:
-    assert effects.scale_of(Metric("loss", "min"), "smooth") == SMOOTH
-    assert effects.scale_of(Metric("perplexity", "min"), "minibatch") == Scale("factor", 1.005)
-    assert effects.scale_of(Metric("accuracy", "max"), "minibatch") == POINTS
-    with pytest.raises(ValueError, match=r"less is better, got 'psnr'; judge by a loss"):
-        effects.scale_of(Metric("psnr", "max"), "smooth")
-
-
 def test_a_factor_is_told_as_one() -> None:
     ours = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
     found = effects.compare(ours, [1.5 * value for value in ours], SMOOTH)

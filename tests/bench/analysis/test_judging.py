@@ -8,11 +8,12 @@ from made_records import made_record
 
 from hvadam_bench import tasks
 from hvadam_bench.analysis import judging
-from hvadam_bench.analysis.effects import SMALLEST, Judgement, Scale
+from hvadam_bench.analysis.effects import Judgement, Scale
 from hvadam_bench.analysis.grouping import TaskResults, group
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Record
-from hvadam_bench.sweeping.recipes import evidence, step_rule
+from hvadam_bench.studies.evidence import plan as evidence
+from hvadam_bench.studies.step_rule import plan as step_rule
 
 SEEDS = range(10)
 SMOOTH = Scale("factor", 1.25)
@@ -51,10 +52,10 @@ def test_verdicts_are_paired_by_seed_and_corrected_for_the_field() -> None:
 
 
 def test_a_task_says_what_matters_or_its_kind_does() -> None:
-    assert judging.scale_of(results(runs("adam", 1.0))) == SMALLEST["minibatch", "min"]
+    assert judging.scale_of(results(runs("adam", 1.0))) == Scale("factor", 1.005)
     for smooth in (*evidence.SMOOTH, *step_rule.SMOOTH):
         own = [replace(one, config=replace(one.config, task=smooth)) for one in runs("adam", 1.0)]
-        assert judging.scale_of(results(own)) == SMALLEST["smooth", "min"]
+        assert judging.scale_of(results(own)) == SMOOTH
     for minibatch in evidence.MINIBATCH:
         assert tasks.get(minibatch).smallest is None
     accuracies = [made_record(0.9 + seed / 100, seed=seed) for seed in range(5)]
@@ -134,3 +135,35 @@ def test_the_noise_of_the_test_set_joins_accuracies() -> None:
     told = judged(91.0, 92.0)  # all of it is in one half of the test set
     assert told.verdict == "undecided"
     assert told.effect.noise == pytest.approx(0.5)
+
+
+def arriving(contender: str, seed: int, arrived: bool | None) -> Record:
+    """Return a run that arrived, did not, or (None) diverged."""
+    config = RunConfig("digits_mlp", contender, "smoke", seed, {})
+    if arrived is None:
+        return made_record(config=config, metric="loss", status="diverged")
+    record = made_record(config=config, metric="loss")
+    return replace(record, test={**record.test, "arrived": float(arrived)})
+
+
+def arrival_results(**ends: list[bool | None]) -> TaskResults:
+    runs = [arriving(name, seed, end) for name, own in ends.items() for seed, end in enumerate(own)]
+    return group(runs)[0]
+
+
+def test_runs_without_an_end_have_not_arrived() -> None:
+    found = judging.arrivals(arrival_results(adam=[True, True, False, None], hvadam=[None, None]))
+    assert found == {"adam": 0.5, "hvadam": 0.0}
+
+
+def test_a_task_is_solved_if_someone_arrives_in_half_of_the_runs() -> None:
+    assert judging.is_solved(arrival_results(adam=[True, False], hvadam=[False, False]))
+    assert not judging.is_solved(
+        arrival_results(adam=[True, False, False], hvadam=[None, False, False])
+    )
+
+
+def test_a_task_without_a_solution_counts_as_solved() -> None:
+    results = group([made_record(0.5, metric="loss", seed=seed) for seed in range(3)])[0]
+    assert judging.arrivals(results) == {}
+    assert judging.is_solved(results)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_records import made_record
 
-from hvadam_bench.analysis import profiles, statistics
+from hvadam_bench.analysis import profiles
 from hvadam_bench.analysis.grouping import group
 from hvadam_bench.analysis.statistics import Metric
 from hvadam_bench.running.config import RunConfig
@@ -67,7 +67,7 @@ def test_times_are_those_of_the_run_in_the_middle_and_never_is_infinite() -> Non
 
 def test_profiles_of_times_leave_out_who_never_arrives() -> None:
     times = {"a": {"adam": 100.0, "hvadam": 50.0}, "b": {"adam": 100.0, "hvadam": math.inf}}
-    found = statistics.profile(times)
+    found = profiles.profile(times)
     assert found["adam"] == [(1, 0.5), (2, 1)]
     assert found["hvadam"] == [(1, 0.5)]
     # Adam: half of the tasks from 1 to 2, all of them from 2 to 4.
@@ -85,7 +85,33 @@ times = st.dictionaries(
 @given(times)
 def test_the_score_is_the_mean_over_tasks_of_the_room_left(tasks: dict) -> None:
     # The area under a step at τ is what lies right of it.
-    for name, steps in statistics.profile(tasks).items():
+    for name, steps in profiles.profile(tasks).items():
         ratios = [task[name] / min(task.values()) for task in tasks.values()]
         room = [max(0.0, 4 - ratio) / 3 for ratio in ratios]
         assert profiles.score(steps) == pytest.approx(sum(room) / len(room))
+
+
+costs = st.dictionaries(
+    st.sampled_from("abcd"),
+    st.dictionaries(st.sampled_from(["x", "y", "z"]), st.floats(0.1, 1e3), min_size=1),
+    min_size=1,
+)
+
+
+@given(costs)
+def test_profiles_rise_to_the_share_of_tasks_solved(tasks: dict) -> None:
+    found = profiles.profile(tasks)
+    for name, steps in found.items():
+        taus, shares = zip(*steps, strict=True)
+        assert list(taus) == sorted(taus)
+        assert list(shares) == sorted(shares)
+        assert taus[0] == 1
+        assert shares[-1] == sum(name in task for task in tasks.values()) / len(tasks)
+    # Someone is best on every task.
+    assert sum(steps[0][1] for steps in found.values()) >= 1 - 1e-12
+
+
+def test_who_is_nowhere_to_be_timed_never_arrives() -> None:
+    assert profiles.middle_reached([], PERPLEXITY, 1.0) == (math.inf, math.inf)
+    soon = [run("adam", 0, [9.0, 1.0])]
+    assert profiles.middle_reached(soon, PERPLEXITY, 1.0) == (20, 4.0)

@@ -58,7 +58,14 @@ def test_look_ahead_is_nadams_without_its_schedule() -> None:
     grads = [np.random.default_rng(i).normal(size=4) for i in range(20)]
     p = nn.Parameter(torch.zeros(4, dtype=torch.float64))
     take(
-        HVAdamTrial([p], hidden_scale=0.0, preconditioner="adam", eps=1e-8, momentum="nesterov"),
+        contenders.create(
+            "hvadam_trial",
+            [p],
+            hidden_scale=0.0,
+            preconditioner="adam",
+            eps=1e-8,
+            momentum="nesterov",
+        ),
         [p],
         [[g] for g in grads],
     )
@@ -68,6 +75,10 @@ def test_look_ahead_is_nadams_without_its_schedule() -> None:
         ahead = 0.9 * m / (1 - 0.9**t) + 0.1 * g / (1 - 0.9**t)
         theta -= 1e-3 * ahead / (np.sqrt(s / (1 - 0.999**t)) + 1e-8)
     np.testing.assert_allclose(p.detach().numpy(), theta, atol=1e-14)
+
+
+def trial(params: list[Any], **options: Any) -> HVAdamTrial:
+    return HVAdamTrial(params, **{**contenders.get("hvadam_trial").defaults, **options})
 
 
 def take(optimizer: HVAdamTrial, params: Sequence[nn.Parameter], steps: Sequence[Any]) -> None:
@@ -80,7 +91,9 @@ def take(optimizer: HVAdamTrial, params: Sequence[nn.Parameter], steps: Sequence
 def hidden_after(grads: Sequence[Sequence[float]], **options: Any) -> tuple[list[float], float]:
     """Return v and the alignment after steps with momentum off, so that m_hat is the gradient."""
     p = nn.Parameter(torch.zeros(2, dtype=torch.float64))
-    optimizer = HVAdamTrial([p], betas=(0.0, 0.5), restart_threshold=0.0, **options)
+    optimizer = contenders.create(
+        "hvadam_trial", [p], betas=(0.0, 0.5), restart_threshold=0.0, **options
+    )
     take(optimizer, [p], [[g] for g in grads])
     return optimizer.state[p]["hidden"].tolist(), optimizer.diagnostics()["global"]["alignment"]
 
@@ -108,7 +121,7 @@ def test_equal_and_zero_gradients_stay_quiet() -> None:
 
 def test_what_is_not_finite_leaves_the_hidden_vector_alone() -> None:
     p = nn.Parameter(torch.zeros(2, dtype=torch.float64))
-    optimizer = HVAdamTrial([p], betas=(0.0, 0.5))
+    optimizer = trial([p], betas=(0.0, 0.5))
     take(optimizer, [p], [[[1.0, 2.0]], [[math.nan, 1.0]]])
     assert optimizer.state[p]["hidden"].tolist() == [1.0, 2.0]
     assert optimizer.diagnostics()["global"]["hidden_gain"] == 0.0
@@ -126,4 +139,4 @@ def test_groups_share_one_rule() -> None:
     first, second = (nn.Parameter(torch.ones(1)) for _ in range(2))
     groups = [{"params": [first]}, {"params": [second], "gamma": 1.0}]
     with pytest.raises(ValueError, match="HVAdamTrial: gamma must be the same in all groups"):
-        HVAdamTrial(groups)
+        trial(groups)

@@ -15,7 +15,7 @@ from made_files import as_binary, as_idx, pictures
 from PIL import Image
 
 from hvadam_bench import data
-from hvadam_bench.data import DataError, File, imagenet, images, parallel
+from hvadam_bench.data import DataError, File, imagenet, images, text
 
 SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -52,7 +52,7 @@ def idx(root: Path, file: File) -> object:
 
 
 def pairs(root: Path, file: File) -> object:
-    return parallel.read_pairs(root, file, file, count=99).source
+    return text.read_pairs(root, file, file, count=99).source
 
 
 def test_imagenet_is_folders_decoded_when_asked(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from made_files import as_binary, as_idx, pictures
 
 from hvadam_bench import data, tasks
 from hvadam_bench.data import DataError, File, images
-from hvadam_bench.tasks._images import ImageProblem
+from hvadam_bench.tasks.vision.classification import ImageProblem
 
 
 @pytest.mark.parametrize("classes", [10, 100])

@@ -21,7 +21,7 @@ from made_sweeps import SKILL, TASKS, Made, record, sweep
 
 from hvadam_bench.analysis import effects, statistics
 from hvadam_bench.analysis.grouping import TaskResults, command, group
-from hvadam_bench.analysis.medians import middle_run
+from hvadam_bench.analysis.judging import middle_run
 from hvadam_bench.cli import main
 from hvadam_bench.cli.arguments import parse_changes
 from hvadam_bench.pages import report
@@ -147,7 +147,7 @@ def test_markdown_has_the_same_tables(tmp_path: Path) -> None:
     assert len(shown) == 4  # results, speed, sensitivity, ablation
 
 
-TIMES = ["time per step", "time to Adam's end"]
+TIMES = ["time per step", "time to Adam's target"]
 
 
 def test_times_are_those_of_runs_that_had_the_machine_to_themselves() -> None:
@@ -177,7 +177,7 @@ def test_without_times_their_columns_are_left_out(tmp_path: Path) -> None:
         assert table is not None
         assert chart is not None
         told[alone] = {head for head in TIMES if head in table.heads}
-        assert "steps to Adam's end" in table.heads
+        assert "steps to Adam's target" in table.heads
         assert ("had their machine to themselves" in table.reading) is bool(alone)
         assert all(("seconds" in trace) is bool(alone) for trace in chart["traces"])
         (tmp_path / str(alone)).mkdir()
@@ -272,7 +272,7 @@ def test_hvadams_story_is_told_only_where_it_runs(tmp_path: Path) -> None:
     assert "HVAdam" not in made.text
     assert "<h1>ResNet on CIFAR-10</h1>" in text
     assert made.tables[0][0][2] == "against Lion"
-    assert "steps to Lion's end" in made.tables[1][0]
+    assert "steps to Lion's target" in made.tables[1][0]
     assert made.content["few"][1] == "lion"
     assert "hidden vector" in page.render_html(stored(tmp_path / "own", record(contender="hvadam")))
 

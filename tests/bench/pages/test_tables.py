@@ -108,7 +108,7 @@ def test_no_line_starts_with_what_would_be_a_list() -> None:
 
 def test_a_template_misses_nothing_silently() -> None:
     with pytest.raises(Exception, match="undefined"):
-        render("evidence.html.j2")
+        render("report.html.j2")
 
 
 def test_a_macro_says_a_line_for_each_paragraph(tmp_path: Path) -> None:

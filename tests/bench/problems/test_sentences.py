@@ -6,7 +6,7 @@ import pytest
 import torch
 from made_problems import smoke, train
 
-from hvadam_bench.data.parallel import Pairs, ParallelData
+from hvadam_bench.data.text import Pairs, Translations
 from hvadam_bench.problems.pieces import END, by_subwords, by_words
 from hvadam_bench.problems.sentences import TranslationProblem, bleu, by_length
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("no_data_folder")  # the smallest scale nee
 
 def test_sentences_come_back_from_their_numbers() -> None:
     lines = ["ein hund l@@ äuft .", "zwei hunde laufen ."]
-    data = ParallelData(*[Pairs(lines, lines)] * 3)
+    data = Translations(*[Pairs(lines, lines)] * 3)
     encoded = by_words(data)
     assert encoded.sizes == (16, 16)  # 4 + 9, rounded up
     assert encoded.decode(encoded.train[0][1][:-1]) == "ein hund läuft ."

@@ -13,6 +13,7 @@ import pytest
 from made_records import made_record
 
 from hvadam.__main__ import main
+from hvadam._version import __version__
 from hvadam_bench.running.config import RunConfig, key_of
 from hvadam_bench.running.records import Record, Store, UnreadableError, _to_line
 
@@ -97,6 +98,15 @@ def test_what_nobody_could_use_is_named_and_the_rest_is_read(name: str, store: S
     assert path.read_bytes() == before
     written = [one for one in store.folder.parent.rglob("*") if one.is_file()]
     assert len(written) == 3
+
+
+def test_a_fault_of_this_version_is_not_told_as_one_of_two(store: Store) -> None:
+    plain = plain_record()
+    plain["environment"]["versions"]["hvadam"] = __version__
+    plain["status"] = "paused"
+    path = write(store, plain)
+    _, [fault] = store.contents()
+    assert f"{path} was made by hvadam {__version__} and cannot be read: status" in str(fault)
 
 
 def test_what_is_nested_without_end_is_named(store: Store) -> None:

@@ -16,7 +16,7 @@ from hvadam_bench import tasks
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Store
 from hvadam_bench.running.runner import run
-from hvadam_bench.sweeping.recipes.step_rule import NOISY, SMOOTH
+from hvadam_bench.studies.step_rule.plan import NOISY, SMOOTH
 
 SMALL = [*SMOOTH, *NOISY]
 pytestmark = pytest.mark.usefixtures("no_data_folder")
@@ -26,8 +26,7 @@ def tensors(batch: Any) -> Iterator[torch.Tensor]:
     if isinstance(batch, torch.Tensor):
         yield batch
     elif batch is not None:
-        parts = batch if isinstance(batch, tuple) else (batch.pixels, batch.labels)
-        yield from parts
+        yield from batch
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -37,6 +37,14 @@ def test_fifty_steps_equal_one_process(pool: Pool, layout: str) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_meter_reads_the_same_on_one_process(pool: Pool, layout: str) -> None:
+    alone, _ = layouts.metered(None)
+    for reading, communicated in pool.run(layouts.metered, 4, layout):
+        assert reading == pytest.approx(alone, abs=1e-9)
+        assert communicated == (0 if layout == "ddp" else 1)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_clipping_takes_one_more_collective(pool: Pool, layout: str) -> None:
     options = {"max_grad_norm": 0.05}
     alone = training.train(None, options)

@@ -31,7 +31,6 @@ import numpy as np
 from hvadam_bench.analysis import sign_flips
 from hvadam_bench.analysis.statistics import Interval, Metric
 
-Suite = Literal["smooth", "minibatch"]
 Decided = Literal["ahead", "behind", "equal"]
 Verdict = Literal["ahead", "behind", "equal", "undecided"]
 
@@ -43,9 +42,11 @@ FEWEST_PAIRS = 10
 LEANING = 0.25
 # The furthest that one seed's difference counts: a factor of 100, or 100 points.
 FURTHEST = 100.0
+# The smallest effect that matters where a task says nothing: of mini-batch tasks.
+SMALLEST_FACTOR, SMALLEST_POINTS = 1.005, 0.3
 # Why there is no verdict.
 FEW, CHANCE = f"n < {FEWEST_PAIRS}", "the difference may be chance"
-# What "detected" means for a task's power, and by how many made-up studies it is found.
+# What "detected" means for a task's power, and by how many synthetic studies it is found.
 POWER, STUDIES = 0.8, 4000
 
 
@@ -54,8 +55,7 @@ class Scale:
     """What a difference is measured in, and how much of it matters.
 
     Attributes:
-        kind: "factor" of measures of which less is better, whose differences are logarithms of
-            ratios; or "points" of measures of which more is better.
+        kind: "factor" where differences are logarithms of ratios, "points" where they are plain.
         smallest: The smallest effect that matters: a factor above 1, or points.
         point: How much of the measure a point is: 0.01 of one that ends at 1.
         goal: What is better, in points: "min" for measures below 0, which have no ratios.
@@ -77,7 +77,7 @@ class Scale:
         return math.log(FURTHEST) if self.kind == "factor" else FURTHEST * self.point
 
     def difference(self, ours: float, theirs: float) -> float:
-        """Return how much better ours is, without bounds: infinite beside a run without an end.
+        """Return how much better ours is, without bounds: infinite versus a run without an end.
 
         Example:
             >>> Scale("points", 0.3).difference(91.5, 91.0)
@@ -105,40 +105,11 @@ class Scale:
         return math.exp(difference) if self.kind == "factor" else difference
 
 
-# By suite and by what is better: a factor for losses and perplexities, points for accuracies.
-SMALLEST: Mapping[tuple[Suite, Literal["min", "max"]], Scale] = {
-    ("smooth", "min"): Scale("factor", 1.25),
-    ("minibatch", "min"): Scale("factor", 1.005),
-    ("minibatch", "max"): Scale("points", 0.3),
-}
-
-
-def scale_of(metric: Metric, suite: Suite) -> Scale:
-    """Return how differences in a measure are told in a suite of tasks.
-
-    Raises:
-        ValueError: the suite has no smallest effect for such a measure.
-    """
-    found = SMALLEST.get((suite, metric.goal))
-    if found is None:
-        raise ValueError(
-            f"scale_of: {suite} tasks are judged by measures of which less is better, "
-            f"got {metric.name!r}; judge by a loss."
-        )
-    return found
-
-
 def scale_for(metric: Metric, values: Iterable[float], smallest: float | None = None) -> Scale:
-    """Return how differences in any measure are told, given where runs ended.
+    """Return how differences in a measure are told, given where all runs of a task ended.
 
-    Factors where less is better, of values that have ratios; else points, hundredths of 1 or of
-    100, or of the furthest value beyond that. What is not finite says nothing.
-
-    Args:
-        metric: The measure.
-        values: Where all runs of the task ended.
-        smallest: The smallest effect that matters, where the task says so; else that of mini-batch
-            tasks, a factor of 1.005 or 0.3 points.
+    Factors where less is better, of values that have ratios; otherwise points, hundredths of 1 or
+    of 100, or of the furthest value beyond that. `smallest` is what the task says that matters.
 
     Example:
         >>> scale_for(Metric("loss", "min"), [0.1, 0.2], smallest=1.25)
@@ -148,11 +119,11 @@ def scale_for(metric: Metric, values: Iterable[float], smallest: float | None = 
     """
     ends = [value for value in values if math.isfinite(value)]
     if metric.goal == "min" and min(ends, default=0.0) >= 0:
-        return Scale("factor", smallest or SMALLEST["minibatch", "min"].smallest)
+        return Scale("factor", smallest or SMALLEST_FACTOR)
     own = smallest if metric.goal == "max" else None  # a factor says nothing of points
     largest = max(map(abs, ends), default=1.0)
     point = 0.01 if largest <= 1 else max(1.0, largest / 100)
-    return Scale("points", own or SMALLEST["minibatch", "max"].smallest, point, metric.goal)
+    return Scale("points", own or SMALLEST_POINTS, point, metric.goal)
 
 
 @dataclass(frozen=True)
@@ -161,47 +132,28 @@ class Effect:
 
     All but `n`, `p` and `clipped` are differences: `scale.told` makes factors of them.
 
-    Attributes:
-        scale: What it is measured in.
-        n: Pairs.
-        estimate: The mean difference; positive is better.
-        sd: The standard deviation of the differences; NaN of fewer than two.
-        interval: The 95% interval of the mean.
-        narrow: The 90% interval, which must lie inside the smallest effect to be called equal.
-        p: Two-sided, before any correction.
-        noise: The test set's standard error that the intervals and p hold.
-        clipped: How many of the differences were beyond the furthest that counts.
     """
 
     scale: Scale
-    n: int
-    estimate: float
-    sd: float
-    interval: Interval
-    narrow: Interval
-    p: float
-    noise: float
-    clipped: int
+    n: int  # pairs
+    estimate: float  # the mean difference; positive is better
+    sd: float  # of the differences; NaN of fewer than two
+    interval: Interval  # 95%, of the mean
+    narrow: Interval  # 90%; must lie inside the smallest effect to be called equal
+    p: float  # two-sided, before any correction
+    noise: float  # the test set's standard error that the intervals and p hold
+    clipped: int  # how many differences were beyond the furthest that counts
 
 
 class Judgement(NamedTuple):
-    """An effect, and what it amounts to among the contenders of a task.
-
-    Attributes:
-        effect: What was found.
-        p: After Holm's correction.
-        verdict: How ours stands.
-        reason: Why it is undecided; else empty.
-        comparisons: How many were judged together.
-        leaning: What fewer pairs than a verdict needs lean to, if to anything.
-    """
+    """An effect, and what it amounts to among the contenders of a task."""
 
     effect: Effect
-    p: float
+    p: float  # after Holm's correction
     verdict: Verdict
-    reason: str = ""
-    comparisons: int = 1
-    leaning: Decided | None = None
+    reason: str = ""  # why it is undecided
+    comparisons: int = 1  # how many were judged together
+    leaning: Decided | None = None  # what fewer pairs than a verdict needs lean to
 
     @property
     def word(self) -> str:
@@ -289,9 +241,7 @@ def sampling_noise(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[fl
     Other examples would have given another difference, and more seeds do not help against that. How
     the difference varies from part to part of the test set tells how much.
 
-    Args:
-        ours: Of each run, the metric over equal parts of the test set.
-        theirs: The same of the others, over the same parts.
+    Both hold, for each run, the metric over the same equal parts of the test set.
 
     Example:
         >>> round(sampling_noise([[90.0, 92.0], [92.0, 94.0]], [[90.0, 90.0]]), 6)
@@ -324,7 +274,7 @@ def detectable(sd: float, n: int, *, comparisons: int = 1, noise: float = 0.0) -
 
 @lru_cache(maxsize=64)
 def _detectable(n: int, alpha: float) -> float:
-    """Return what `detectable` is for differences of standard deviation 1, by made-up studies.
+    """Return what `detectable` is for differences of standard deviation 1, by synthetic studies.
 
     A study finds an effect if its interval without the effect ends less than that below 0.
     """

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from statistics import fmean
 
 from hvadam_bench import tasks
 from hvadam_bench.analysis import effects
-from hvadam_bench.analysis.arrivals import is_solved
 from hvadam_bench.analysis.grouping import ContenderRuns, TaskResults
-from hvadam_bench.analysis.medians import best_of, median_of
-from hvadam_bench.analysis.statistics import final, paired
+from hvadam_bench.analysis.statistics import Metric, final, median, paired
 from hvadam_bench.contenders import ABLATION, ADAM_FAMILY
+from hvadam_bench.running.records import Record
 
 UNSOLVED = "nobody solves the task"
+# Some tasks split into runs that solve them and runs that end elsewhere, whoever trained: their
+# records measure 1 or 0.
+ARRIVED = Metric("arrived", "max")
 
 
 def judge_against(
     results: TaskResults, reference: str, scale: effects.Scale | None = None
 ) -> dict[str, effects.Judgement]:
-    """Return the verdict on each contender beside one of them, corrected for all of them.
+    """Return the verdict on each contender versus one of them, corrected for all of them.
 
     Those whose runs are not finished are left out, and without the reference there is nobody.
 
     Args:
         results: Of the task.
-        reference: Whom to compare with; beside a step of the ablation, its other steps are.
+        reference: Whom to compare with; a step of the ablation is compared with its other steps.
         scale: How differences are measured and how much matters; as `scale_of` says if not given.
     """
     field = results.levels if reference in ABLATION else results.race
@@ -52,6 +55,27 @@ def scale_of(results: TaskResults) -> effects.Scale:
     return effects.scale_for(results.metric, values, task and task.smallest)
 
 
+def arrivals(results: TaskResults) -> dict[str, float]:
+    """Return the share of each contender's judged runs that arrived; a run without an end has not.
+
+    Returns:
+        Nobody if no run says whether it arrived: the task knows no solution.
+    """
+    if ARRIVED.name not in results.measured:
+        return {}
+    judged = {one.name: one.judged for one in results.race if one.judged}
+    return {name: fmean(final(run, ARRIVED) > 0 for run in own) for name, own in judged.items()}
+
+
+def is_solved(results: TaskResults) -> bool:
+    """Tell whether some contender arrives in at least half of its runs, or nobody can tell.
+
+    Where nobody does, losses compare failures, and there is no verdict.
+    """
+    found = arrivals(results).values()
+    return not found or max(found) >= 0.5
+
+
 def leaders(
     results: TaskResults, reference: str, judged: Mapping[str, effects.Judgement]
 ) -> set[str]:
@@ -73,13 +97,32 @@ def best_of_family(results: TaskResults) -> str | None:
 
     Chosen by the runs that are then compared with, it looks a little better than it is.
     """
-    family = [one for one in results.race if one.name.partition(" (")[0] in ADAM_FAMILY]
-    return best_of(results, [one for one in family if not one.is_cut])
+    return _best(results, [one for one in results.race if one.name.split(" (")[0] in ADAM_FAMILY])
 
 
 def best_of_all(results: TaskResults) -> str | None:
     """Return who of all that finished has the best median of a task."""
-    return best_of(results, [one for one in results.race if not one.is_cut])
+    return _best(results, results.race)
+
+
+def median_of(runs: ContenderRuns, metric: Metric) -> float:
+    """Return the median test value over the judged runs."""
+    return median(final(run, metric) for run in runs.judged)
+
+
+def middle_run(runs: Iterable[Record], metric: Metric) -> Record:
+    """Return the run in the middle by its test value; of two in the middle, the worse."""
+    sign = 1 if metric.goal == "min" else -1
+    ordered = sorted(runs, key=lambda run: (sign * final(run, metric), run.config.seed))
+    return ordered[len(ordered) // 2]
+
+
+def _best(results: TaskResults, among: Iterable[ContenderRuns]) -> str | None:
+    finished = [one for one in among if one.judged and not one.is_cut]
+    medians = {one.name: median_of(one, results.metric) for one in finished}
+    finite = {name: value for name, value in medians.items() if math.isfinite(value)}
+    pick = min if results.metric.goal == "min" else max
+    return pick(finite, key=lambda name: finite[name]) if finite else None
 
 
 def _effect(

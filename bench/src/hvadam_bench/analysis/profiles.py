@@ -2,7 +2,7 @@
 
 The target of a task is what its reference reaches in median by 90% of its run, on the validation
 split. A run reaches it at its first evaluation at least that good, counted in steps, which are
-gradient evaluations where a step takes several; never is infinite. Over tasks, a profile tells the
+gradient evaluations where a step takes several; never is infinite. Over tasks, a profile shows the
 share of tasks on which a contender took at most τ times as long as the soonest (Dolan and Moré,
 2002), and a score sums it up as AlgoPerf does (Dahl et al., 2023).
 """
@@ -10,21 +10,23 @@ share of tasks on which a contender took at most τ times as long as the soonest
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from hvadam_bench.analysis import statistics
 from hvadam_bench.analysis.grouping import TaskResults
+from hvadam_bench.analysis.statistics import Metric, Reached
 from hvadam_bench.running.records import MEASURED, Record
 
 # How much of its run the reference has to set the target.
 SHARE = 0.9
 # Up to how many times the soonest a profile's score looks.
-FURTHEST = 4.0
+LARGEST_TAU = 4.0
+
+# (τ, share of tasks within τ of the best); the share holds from that τ to the next.
+Profile = Sequence[tuple[float, float]]
 
 
-def target(
-    reference: Iterable[Record], metric: statistics.Metric, share: float = SHARE
-) -> float | None:
+def target(reference: Iterable[Record], metric: Metric, share: float = SHARE) -> float | None:
     """Return the best that the reference has shown by a share of its run, median over its runs.
 
     Returns:
@@ -35,27 +37,57 @@ def target(
     return middle if math.isfinite(middle) else None
 
 
-def times_to_target(results: TaskResults, goal: float) -> dict[str, float]:
-    """Return in how many steps half of each contender's judged runs have reached a target.
+def target_of(results: TaskResults) -> float | None:
+    """Return the target that the reference of a task sets, if it sets one."""
+    return target(results.reference.judged, results.metric) if results.reference else None
+
+
+def middle_reached(runs: Iterable[Record], metric: Metric, goal: float) -> Reached:
+    """Return when half of the runs had reached a target; infinite where fewer ever do.
 
     Of an even number that is the earlier of the two in the middle: between it and never lies
     nothing, and the reference's own median is reached by half of its runs.
     """
-    found: dict[str, float] = {}
-    for one in (one for one in results.race if one.judged and not one.is_cut):
-        reached = [statistics.time_to_target(run, results.metric, goal) for run in one.judged]
-        times = sorted(math.inf if point is None else point.step for point in reached)
-        found[one.name] = times[(len(times) - 1) // 2]
-    return found
+    never = Reached(math.inf, math.inf)
+    reached = [statistics.time_to_target(run, metric, goal) or never for run in runs] or [never]
+    middle = (len(reached) - 1) // 2
+    steps, seconds = (sorted(ends)[middle] for ends in zip(*reached, strict=True))
+    return Reached(steps, seconds)
 
 
-def score(profile: Sequence[tuple[float, float]], furthest: float = FURTHEST) -> float:
-    """Return the mean height of a profile between 1 and the furthest τ: 1 if always the soonest.
+def times_to_target(results: TaskResults, goal: float) -> dict[str, float]:
+    """Return in how many steps half of each contender's judged runs have reached a target."""
+    finished = [one for one in results.race if one.judged and not one.is_cut]
+    return {one.name: middle_reached(one.judged, results.metric, goal).step for one in finished}
+
+
+def profile(costs: Mapping[str, Mapping[str, float]]) -> dict[str, list[tuple[float, float]]]:
+    """Return how often each is how close to the soonest.
 
     Args:
-        profile: (τ, share of tasks within τ of the best), as `statistics.profile` returns it; the
-            share holds from that τ to the next.
-        furthest: Where to stop looking.
+        costs: Task -> contender -> steps to the target; one that is missing never got there.
+
+    Returns:
+        Contender -> its profile, rising in τ from 1 on.
+
+    Example:
+        >>> steps = {"one": {"adam": 100.0, "sgd": 200.0}, "two": {"adam": 90.0, "sgd": 60.0}}
+        >>> profile(steps)["adam"]
+        [(1.0, 0.5), (1.5, 1.0)]
+    """
+    profiles: dict[str, list[tuple[float, float]]] = {}
+    for name in dict.fromkeys(name for task in costs.values() for name in task):
+        ratios = [
+            _ratio(task.get(name, math.inf), min(task.values(), default=math.inf))
+            for task in costs.values()
+        ]
+        taus = sorted({1.0, *(ratio for ratio in ratios if ratio < math.inf)})
+        profiles[name] = [(tau, sum(r <= tau for r in ratios) / len(costs)) for tau in taus]
+    return profiles
+
+
+def score(profile: Profile, furthest: float = LARGEST_TAU) -> float:
+    """Return the mean height of a profile between 1 and the furthest τ: 1 if always the soonest.
 
     Example:
         >>> score([(1.0, 0.5), (2.5, 1.0)])
@@ -68,7 +100,13 @@ def score(profile: Sequence[tuple[float, float]], furthest: float = FURTHEST) ->
     return area / (furthest - 1)
 
 
-def _best_by(run: Record, metric: statistics.Metric, share: float) -> float:
+def _ratio(cost: float, best: float) -> float:
+    if cost == best < math.inf:
+        return 1.0
+    return cost / best if best > 0 and cost < math.inf else math.inf
+
+
+def _best_by(run: Record, metric: Metric, share: float) -> float:
     """Return the best value of a curve by a share of its steps; the worst of a run without end."""
     if run.status not in MEASURED:
         return metric.worst

@@ -1,7 +1,7 @@
-"""From records to numbers: where runs ended, medians and their intervals, curves, targets.
+"""From records to numbers: where runs ended, medians with intervals, curves, the choice of options.
 
-Everything here is a function of records and plain numbers; no framework is loaded. A run that
-diverged, was pruned or failed has no value of its own and counts as worse than any that ended.
+No framework is loaded here. A run that diverged, was pruned or failed has no value of its own and
+counts as worse than any that ended.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import variance
 from typing import Any, Literal, NamedTuple
 
 from hvadam_bench.running.records import MEASURED, Record
@@ -62,7 +63,7 @@ class Interval(NamedTuple):
 class Reached(NamedTuple):
     """When a run first was at least as good as a target, at the evaluation that showed it."""
 
-    step: int
+    step: float
     seconds: float
 
 
@@ -75,19 +76,12 @@ class CurvePoint(NamedTuple):
 
 
 class Sensitivity(NamedTuple):
-    """How much the learning rate matters.
-
-    Attributes:
-        best: The best of them.
-        low, high: The range around it, among those tried, that stays within the tolerance.
-        decades: Its width, log10(high / low).
-        values: Learning rate -> median value.
-    """
+    """The best learning rate, the range around it that does nearly as well, and every median."""
 
     best: float
     low: float
     high: float
-    decades: float
+    decades: float  # log10(high / low)
     values: Mapping[float, float]
 
 
@@ -113,7 +107,7 @@ def summarize(values: Iterable[float]) -> Summary:
 
 
 def median(values: Iterable[float]) -> float:
-    """Return the middle value; unlike the standard library's never NaN beside infinities."""
+    """Return the middle value; unlike the standard library's never NaN of infinities."""
     return quantile(sorted(values), 0.5)
 
 
@@ -163,11 +157,6 @@ def paired(
     return [(ours[seed], theirs[seed]) for seed in sorted(ours.keys() & theirs.keys())]
 
 
-def target(reference: Iterable[Record], metric: Metric) -> float:
-    """Return what the reference ends at on the validation split, median over its runs."""
-    return median(final(record, metric, "valid") for record in reference)
-
-
 def time_to_target(record: Record, metric: Metric, target: float) -> Reached | None:
     """Return when a run's validation value first was as good as a target, None if never.
 
@@ -192,46 +181,6 @@ def curves(records: Iterable[Record], metric: Metric) -> list[CurvePoint]:
         seconds = median(point.seconds for point in points)
         found.append(CurvePoint(step, seconds, summarize(values)))
     return found
-
-
-def profile(
-    costs: Mapping[str, Mapping[str, float]], distance: Literal["ratio", "gap"] = "ratio"
-) -> dict[str, list[tuple[float, float]]]:
-    """Return how often each is how close to the best: profiles after Dolan and Moré (2002).
-
-    Args:
-        costs: Task -> contender -> what it cost, less is better: steps to the target, error,
-            perplexity. A contender that is missing never got there.
-        distance: Cost over the best cost of the task, from 1 on; or cost minus it, from 0 on.
-
-    Returns:
-        Contender -> (τ, share of tasks on which it is within τ of the best), rising in τ; the share
-        holds from that τ to the next.
-
-    Example:
-        >>> steps = {"one": {"adam": 100.0, "sgd": 200.0}, "two": {"adam": 90.0, "sgd": 60.0}}
-        >>> profile(steps)["adam"]
-        [(1.0, 0.5), (1.5, 1.0)]
-    """
-    contenders = list(dict.fromkeys(name for task in costs.values() for name in task))
-    start = 1.0 if distance == "ratio" else 0.0
-    distances: dict[str, list[float]] = {name: [] for name in contenders}
-    for task in costs.values():
-        best = min(task.values(), default=math.inf)
-        for name in contenders:
-            cost = task.get(name, math.inf)
-            if distance == "ratio" and best < 0:
-                raise ValueError(f"profile: ratios need costs >= 0, got {best:g}; use 'gap'.")
-            if cost == best < math.inf:
-                distances[name].append(start)
-            elif cost < math.inf:
-                ratio = cost / best if best > 0 else math.inf
-                distances[name].append(ratio if distance == "ratio" else cost - best)
-    steps: dict[str, list[tuple[float, float]]] = {}
-    for name, own in distances.items():
-        taus = sorted({start, *(d for d in own if d < math.inf)})
-        steps[name] = [(tau, sum(d <= tau for d in own) / len(costs)) for tau in taus]
-    return steps
 
 
 def options_key(options: Mapping[str, Any]) -> str:
@@ -259,6 +208,64 @@ def best_options(tuning: Iterable[Record], metric: Metric) -> dict[str, Any]:
 
     chosen = min(by_options(tuning).values(), key=merit)
     return dict(chosen[0].config.options)
+
+
+def plateau_options(
+    tuning: Iterable[Record], metric: Metric, split_error: float = 0.0
+) -> dict[str, Any]:
+    """Return the options in the middle of the rates that tie with the best on the validation split.
+
+    The best of a few noisy values is often at the side of a flat top, where another seed would have
+    chosen its neighbour and a little more would diverge. The plateau is the best rate and its
+    neighbours, as far as each is within one standard error of the best: median over seeds, the same
+    other options, no gap. Of two in the middle the better one is taken. Where there is one seed and
+    no error of the split is given, this is `best_options`.
+
+    Args:
+        tuning: Runs of one contender on one task.
+        metric: What counts.
+        split_error: Standard error of the metric that the size of the validation split leaves.
+    """
+    runs = list(tuning)
+    best = best_options(runs, metric)
+    along = sorted(
+        (
+            own
+            for own in by_options(runs).values()
+            if _but_rate(own[0].config.options) == _but_rate(best)
+        ),
+        key=lambda own: own[0].config.options.get("lr", 0.0),
+    )
+    values = [median(final(run, metric, "valid") for run in own) for own in along]
+    at = next(i for i, own in enumerate(along) if own[0].config.options == best)
+    slack = standard_error(along, metric, split_error)
+
+    def ties(i: int) -> bool:
+        return abs(values[i] - values[at]) <= slack if math.isfinite(values[i]) else i == at
+
+    below = len(list(itertools.takewhile(ties, reversed(range(at)))))
+    above = len(list(itertools.takewhile(ties, range(at + 1, len(along)))))
+    low, high = at - below, at + above
+    middle = {(low + high) // 2, (low + high + 1) // 2}
+    sign = 1 if metric.goal == "min" else -1
+    chosen = min(sorted(middle), key=lambda i: sign * values[i])
+    return dict(along[chosen][0].config.options)
+
+
+def standard_error(
+    trials: Sequence[Sequence[Record]], metric: Metric, split_error: float = 0.0
+) -> float:
+    """Return the standard error of one trial's value, over its seeds and the validation split.
+
+    The variance between seeds is the median over trials: two seeds tell too little of one trial,
+    and a trial at the brink of divergence would widen everybody's.
+    """
+    means: list[float] = []
+    for runs in trials:
+        values = [final(run, metric, "valid") for run in runs]
+        if len(values) > 1 and all(map(math.isfinite, values)):
+            means.append(variance(values) / len(values))
+    return math.sqrt(split_error**2 + (median(means) if means else 0.0))
 
 
 def sensitivity(tuning: Iterable[Record], metric: Metric, tolerance: float = 0.01) -> Sensitivity:
@@ -297,3 +304,7 @@ def _between(low: float, high: float, weight: float) -> float:
     if math.isinf(low) or math.isinf(high):
         return low if math.isinf(low) else high  # nothing lies between a number and infinity
     return (1 - weight) * low + weight * high
+
+
+def _but_rate(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {**options, "lr": None}

@@ -205,15 +205,6 @@ Changes = Annotated[
 Records = Annotated[
     Path, typer.Option(metavar="DIR", help="The folder for records and checkpoints.")
 ]
-Work = Annotated[
-    Path,
-    typer.Option(
-        metavar="DIR", help="The folder for runs that are not packed yet, study by study."
-    ),
-]
-Results = Annotated[
-    Path, typer.Option(metavar="DIR", help="The folder for packed records and typed results.")
-]
 Project = Annotated[
     Path, typer.Option(metavar="DIR", help="The folder under which results/ and docs/ are written.")
 ]

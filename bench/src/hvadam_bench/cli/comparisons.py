@@ -13,9 +13,7 @@ from hvadam_bench.cli.arguments import (
     Changes,
     Plugins,
     Records,
-    Results,
     Some,
-    Work,
     Workers,
     complete_recipes,
     make_directory,
@@ -131,87 +129,6 @@ def sweep_recipe(
         started = make_engine(engine, records, workers, address)
         if not sweep_and_show(sweep, started, Console()):
             raise typer.Exit(FAILED)
-
-
-def evidence(
-    parts: Annotated[
-        str, typer.Option(metavar="NAMES", help="Only these; commas between them.")
-    ] = "smooth,noise,minibatch",
-    store: Work = Path("runs/studies"),
-    results: Results = Path("results"),
-    workers: Workers = None,
-) -> None:
-    """Make the whole comparison, hours of it; goes on where the records end, and packs them."""
-    from hvadam_bench.cli.showing import gather_and_show
-    from hvadam_bench.studies.evidence.parts import PARTS, plan
-
-    chosen = parse_names(parts, PARTS, "part", "'--parts'")
-    make_directory(store, "'--store'")
-    make_directory(results, "'--results'")
-    try:
-        sweeps = plan(store, results, [part for part in PARTS if part in chosen])
-        with keeping(f"what is recorded in {store}, and checkpoints of what was under way"):
-            finished = gather_and_show(sweeps, workers, Console())
-    except ValueError as error:
-        raise typer.Exit(fail(str(error))) from error
-    if not finished:
-        raise typer.Exit(FAILED)
-
-
-def findings(
-    store: Work = Path("runs/studies"),
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where README.md, docs/ and results/ are.")
-    ] = Path("."),
-) -> None:
-    """Tell what the comparison found so far: pages, figures and the README's answer."""
-    from hvadam_bench.pages.findings import publish
-    from hvadam_bench.studies.evidence.summary import compute
-
-    try:
-        found = compute(store, out / "results")
-        written = publish(found, out)
-    except ValueError as error:
-        raise typer.Exit(fail(str(error))) from error
-    for path in written:
-        typer.echo(f"wrote {path}")
-    parts = (found.smooth, found.noise, found.minibatch)
-    for cut in (one for part in parts for one in part.unfinished):
-        typer.echo(f"not finished: {cut.task} {cut.about}".rstrip())
-
-
-def step_rule(
-    stages: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Only these stages; commas between them.")
-    ] = None,
-    store: Work = Path("runs/studies"),
-    results: Results = Path("results"),
-    docs: Annotated[Path, typer.Option(metavar="DIR", help="Where the page goes.")] = Path("docs"),
-    workers: Workers = None,
-) -> None:
-    """Score candidates for the hidden step against Adam and NAdam, in stages; resumes."""
-    from hvadam_bench.cli.showing import gather_and_show
-    from hvadam_bench.pages import step_rule as page
-    from hvadam_bench.studies.step_rule import result as study
-
-    known = study.stages()
-    chosen = known if stages is None else parse_names(stages, known, "stage", "'--stages'")
-    for folder, option in ((store, "'--store'"), (results, "'--results'"), (docs, "'--docs'")):
-        make_directory(folder, option)
-    records = study.store_of(store, results)
-    console = Console()
-    try:
-        with keeping(f"what is recorded in {store}, and checkpoints of what was under way"):
-            finished = gather_and_show(study.plan(records, chosen), workers, console)
-        found = study.measure(records)
-    except ValueError as error:
-        raise typer.Exit(fail(str(error))) from error
-    for stage in found.stages:
-        console.print(page.standings_table(stage).terminal())
-    for path in page.write(found, results, docs):
-        typer.echo(f"wrote {path}")
-    if not finished:
-        raise typer.Exit(FAILED)
 
 
 def report(

@@ -16,7 +16,6 @@ from hvadam_bench.cli.arguments import (
     parse_counts,
     parse_names,
     parse_number,
-    refuse_directory,
 )
 from hvadam_bench.cli.errors import fail, keeping
 
@@ -224,54 +223,3 @@ def throughput(
     except ValueError as error:  # the data is not here
         raise typer.Exit(fail(str(error))) from error
     console.print(throughput_table(found).terminal())
-
-
-def evaluation_times(
-    parts: Annotated[
-        str, typer.Option(metavar="NAMES", help="smooth, minibatch; commas between them.")
-    ] = "smooth,minibatch",
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the numbers go.")] = Path(
-        "results/evaluation-times.json"
-    ),
-) -> None:
-    """Time a gradient evaluation with each contender's step; on a quiet machine, some minutes."""
-    from hvadam_bench.cli.wiring import bar
-    from hvadam_bench.pages.evaluation_times import evaluation_times_table
-    from hvadam_bench.studies.evidence.describe import REFERENCES
-    from hvadam_bench.studies.evidence.parts import planned
-    from hvadam_bench.studies.evidence.timing import measure
-
-    chosen = parse_names(parts, REFERENCES, "part", "'--parts'")
-    refuse_directory(out, "evaluation-times.json")
-    studies, console = planned(), Console()
-    try:
-        with bar(console) as on_progress:
-            found = measure({part: studies[part] for part in chosen}, on_progress=on_progress)
-    except ValueError as error:  # the data is not here
-        raise typer.Exit(fail(str(error))) from error
-    found.save(out)
-    console.print(evaluation_times_table(found).terminal())
-    typer.echo(f"wrote {out}")
-
-
-def baselines(
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the numbers go.")] = Path(
-        "results/baselines.json"
-    ),
-) -> None:
-    """Fit logistic regression and bigrams where small networks are compared; a minute or two."""
-    from hvadam_bench.cli.wiring import bar
-    from hvadam_bench.pages.baselines import baselines_table
-    from hvadam_bench.studies.evidence.baselines import measure
-
-    refuse_directory(out, "baselines.json")
-    make_directory(out.parent)
-    console = Console()
-    try:
-        with bar(console) as on_progress:
-            found = measure(on_progress=on_progress)
-    except ValueError as error:  # the data is not here
-        raise typer.Exit(fail(str(error))) from error
-    found.save(out)
-    console.print(baselines_table(found).terminal())
-    typer.echo(f"wrote {out}")

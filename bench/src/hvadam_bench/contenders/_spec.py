@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import wraps
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,9 +15,12 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.optim import Optimizer
 
-Arrays = list[np.ndarray]
+Array = np.ndarray
+Arrays = list[Array]
 # (initial parameters, gradients of each step, all options) -> parameters after each step, float64.
 Oracle = Callable[[Arrays, Sequence[Arrays], Mapping[str, Any]], list[Arrays]]
+# (model or None, param groups, all options) -> an optimizer.
+Build = Callable[["nn.Module | None", list[dict[str, Any]], dict[str, Any]], "Optimizer"]
 # (places so far and the gradients there, each one vector, all options) -> where the next step goes.
 Direction = Callable[[Sequence[np.ndarray], Sequence[np.ndarray], Mapping[str, Any]], np.ndarray]
 
@@ -26,11 +31,32 @@ class Case(NamedTuple):
     options: Mapping[str, Any]
 
 
-class BadCase(NamedTuple):
-    """Options that a contender must refuse, with a message that matches."""
+def tensor_by_tensor(
+    path: Callable[[Array, Sequence[Array], Mapping[str, Any]], Iterable[Array]],
+) -> Oracle:
+    """Return the oracle of tensors that move each by itself, from the path of one of them."""
 
-    options: Mapping[str, Any]
-    match: str
+    @wraps(path)
+    def oracle(params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any]) -> list[Arrays]:
+        own = zip(*grads, strict=True)
+        paths = [path(np.array(p), g, options) for p, g in zip(params, own, strict=True)]
+        return [list(step) for step in zip(*paths, strict=True)]
+
+    return oracle
+
+
+def builder(module: str, optimizer: str, **fixed: Any) -> Build:
+    """Return what builds an optimizer of a module, which is loaded then and not before."""
+
+    def build(model: nn.Module | None, groups: list[dict[str, Any]], options: Any) -> Optimizer:
+        return getattr(import_module(module), optimizer)(groups, **fixed, **options)
+
+    return build
+
+
+def ours(module: str, optimizer: str) -> Build:
+    """Return what builds an optimizer of our own, from its module in `_implementations`."""
+    return builder(f"hvadam_bench.contenders._implementations.{module}", optimizer)
 
 
 @dataclass(frozen=True)
@@ -52,7 +78,6 @@ class OptimizerSpec:
         oracle: The paper's update in NumPy float64, line by line, sharing no code with `build`; the
             tests hold every contender of this package to one.
         cases: Options to hold against the oracle; the defaults always are.
-        bad: Options to refuse.
         decay: Whether its weight decay joins the gradient or shrinks the weights beside the step;
             an option `weight_decay_mode`, where there is one, goes before.
         elementwise: Whether each coordinate moves by its own gradients alone, so that many
@@ -75,13 +100,12 @@ class OptimizerSpec:
     label: str
     paper: str
     source: str
-    build: Callable[[nn.Module | None, list[dict[str, Any]], dict[str, Any]], Optimizer]
+    build: Build
     defaults: Mapping[str, Any]
     search: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     first_rate: float | None = None
     oracle: Oracle | None = None
     cases: Sequence[Case] = ()
-    bad: Sequence[BadCase] = field(default_factory=tuple)
     decay: Literal["coupled", "decoupled"] = "coupled"
     elementwise: bool = True
     evaluation: Callable[[Any], AbstractContextManager[None]] = lambda _: nullcontext()

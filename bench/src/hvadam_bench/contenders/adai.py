@@ -7,14 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
-
-
-def build(model: Any, groups: list[dict[str, Any]], options: dict[str, Any]) -> Any:
-    """Build our Adai."""
-    from hvadam_bench.contenders._implementations.adai import Adai
-
-    return Adai(groups, **options)
+from hvadam_bench.contenders._spec import Arrays, Case, OptimizerSpec, ours
 
 
 def oracle(params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any]) -> list[Arrays]:
@@ -46,17 +39,9 @@ SPEC = OptimizerSpec(
     label="Adai",
     paper="arXiv:2006.15815",
     source="ours, after the authors' code, which writes into p.grad and needs an older torch",
-    build=build,
+    build=ours("adai", "Adai"),
     defaults={"lr": 1.0, "betas": (0.1, 0.99), "eps": 1e-3, "weight_decay": 0.0},
     oracle=oracle,
     cases=[Case({"betas": (0.5, 0.9), "eps": 0.1}), Case({"lr": 0.1, "weight_decay": 0.1})],
-    bad=[
-        BadCase({"lr": -1.0}, "Adai: lr must be >= 0 and finite, got -1"),
-        BadCase({"betas": (1.0, 0.999)}, r"Adai: betas\[0\] must be in \[0, 1\), got 1"),
-        BadCase({"betas": (0.9, 1.0)}, r"Adai: betas\[1\] must be in \[0, 1\), got 1"),
-        BadCase({"eps": 0.0}, "Adai: eps must be > 0 and finite, got 0"),
-        BadCase({"weight_decay": -1.0}, "Adai: weight_decay must be >= 0"),
-        BadCase({"eps": 1.5}, r"Adai: eps must be in \[0, 1\], got 1.5"),
-    ],
     elementwise=False,  # the mean is over all parameters
 )

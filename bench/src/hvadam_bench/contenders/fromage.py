@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
+from hvadam_bench.contenders._spec import Array, Case, OptimizerSpec, ours, tensor_by_tensor
 
 
-def build(model: Any, groups: list[dict[str, Any]], options: dict[str, Any]) -> Any:
-    """Build our Fromage."""
-    from hvadam_bench.contenders._implementations.fromage import Fromage
-
-    return Fromage(groups, **options)
-
-
-def oracle(params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any]) -> list[Arrays]:
-    """Return the parameters after each step of the paper's update."""
+@tensor_by_tensor
+def oracle(theta: Array, grads: Sequence[Array], options: Mapping[str, Any]) -> Iterator[Array]:
+    """Yield a tensor after each step of the paper's update."""
     lr = options["lr"]
-    theta = [np.array(p) for p in params]
-    trace = []
-    for step in grads:
-        for i, g in enumerate(step):
-            size, slope = np.sqrt(np.sum(theta[i] ** 2)), np.sqrt(np.sum(g**2))
-            direction = g / slope * size if size > 0 and slope > 0 else g
-            theta[i] = (theta[i] - lr * direction) / np.sqrt(1 + lr**2)
-        trace.append([p.copy() for p in theta])
-    return trace
+    for g in grads:
+        size, slope = np.sqrt(np.sum(theta**2)), np.sqrt(np.sum(g**2))
+        direction = g / slope * size if size > 0 and slope > 0 else g
+        theta = (theta - lr * direction) / np.sqrt(1 + lr**2)
+        yield theta
 
 
 SPEC = OptimizerSpec(
@@ -36,10 +26,9 @@ SPEC = OptimizerSpec(
     label="Fromage",
     paper="arXiv:2002.03432",
     source="ours, from the paper: the authors' code and its copies are not free to use",
-    build=build,
+    build=ours("fromage", "Fromage"),
     defaults={"lr": 1e-2},
     oracle=oracle,
     cases=[Case({"lr": 0.5})],
-    bad=[BadCase({"lr": -1.0}, "Fromage: lr must be >= 0 and finite, got -1")],
     elementwise=False,
 )

@@ -8,14 +8,7 @@ from typing import Any
 import numpy as np
 
 from hvadam_bench.contenders._inner_oracle import InnerOracle
-from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
-
-
-def build(model: Any, groups: list[dict[str, Any]], options: dict[str, Any]) -> Any:
-    """Build our Lookahead."""
-    from hvadam_bench.contenders._implementations.lookahead import Lookahead
-
-    return Lookahead(groups, **options)
+from hvadam_bench.contenders._spec import Arrays, Case, OptimizerSpec, ours
 
 
 def oracle(params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any]) -> list[Arrays]:
@@ -49,7 +42,7 @@ SPEC = OptimizerSpec(
     label="Lookahead",
     paper="arXiv:1907.08610",
     source="ours around torch.optim, which has none",
-    build=build,
+    build=ours("lookahead", "Lookahead"),
     defaults={
         "lr": 0.1,
         "k": 5,
@@ -65,16 +58,6 @@ SPEC = OptimizerSpec(
         Case({"k": 3, "alpha": 0.8, "weight_decay": 0.1}),
         Case({"inner": "adam", "lr": 1e-2, "betas": (0.5, 0.9)}),
         Case({"k": 1, "alpha": 1.0}),  # the inner optimizer
-    ],
-    bad=[
-        BadCase({"lr": -1.0}, "Lookahead: lr must be >= 0 and finite, got -1"),
-        BadCase({"inner": "lbfgs"}, "Lookahead: inner must be one of 'sgd', 'adam', got 'lbfgs'"),
-        BadCase({"momentum": 1.0}, r"Lookahead: momentum must be in \[0, 1\), got 1"),
-        BadCase({"betas": (0.9, 1.0)}, r"Lookahead: betas\[1\] must be in \[0, 1\), got 1"),
-        BadCase({"eps": 0.0}, "Lookahead: eps must be > 0 and finite, got 0"),
-        BadCase({"weight_decay": -1.0}, "Lookahead: weight_decay must be >= 0"),
-        BadCase({"k": 0}, "Lookahead: k must be a whole number >= 1, got 0"),
-        BadCase({"alpha": 1.5}, r"Lookahead: alpha must be in \[0, 1\], got 1.5"),
     ],
     evaluation=lambda optimizer: optimizer.evaluation(),
     averages=True,

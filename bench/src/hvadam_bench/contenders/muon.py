@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
+from hvadam_bench.contenders._spec import Array, Case, OptimizerSpec, tensor_by_tensor
 
 
 def build(model: Any, groups: list[dict[str, Any]], options: dict[str, Any]) -> Any:
@@ -17,29 +17,26 @@ def build(model: Any, groups: list[dict[str, Any]], options: dict[str, Any]) -> 
     return Muon(by_method(model, groups), **options)
 
 
-def oracle(params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any]) -> list[Arrays]:
-    """Return the parameters after each step of the paper's update."""
+@tensor_by_tensor
+def oracle(theta: Array, grads: Sequence[Array], options: Mapping[str, Any]) -> Iterator[Array]:
+    """Yield a tensor after each step of the paper's update."""
     lr, mu, decay, eps = (options[name] for name in ("lr", "momentum", "weight_decay", "eps"))
     beta1, beta2 = options["betas"]
-    theta = [np.array(p) for p in params]
-    first, second = ([np.zeros_like(p) for p in params] for _ in range(2))
-    trace = []
-    for t, step in enumerate(grads, 1):
-        for i, g in enumerate(step):
-            theta[i] = theta[i] - lr * decay * theta[i]
-            if g.ndim >= 2 and 1 < len(g) < g.size:
-                # the write-up's sum instead of an average: NS does not see the scale
-                first[i] = mu * first[i] + g
-                ahead = (g + mu * first[i]).reshape(len(g), -1)
-                scale = 0.2 * np.sqrt(max(ahead.shape))
-                theta[i] = theta[i] - lr * scale * _newton_schulz(ahead).reshape(g.shape)
-            else:
-                first[i] = beta1 * first[i] + (1 - beta1) * g
-                second[i] = beta2 * second[i] + (1 - beta2) * g**2
-                root = np.sqrt(second[i] / (1 - beta2**t))
-                theta[i] = theta[i] - lr * first[i] / (1 - beta1**t) / (root + eps)
-        trace.append([p.copy() for p in theta])
-    return trace
+    first, second = (np.zeros_like(theta) for _ in range(2))
+    for t, g in enumerate(grads, 1):
+        theta = theta - lr * decay * theta
+        if g.ndim >= 2 and 1 < len(g) < g.size:
+            # the write-up's sum instead of an average: NS does not see the scale
+            first = mu * first + g
+            ahead = (g + mu * first).reshape(len(g), -1)
+            scale = 0.2 * np.sqrt(max(ahead.shape))
+            theta = theta - lr * scale * _newton_schulz(ahead).reshape(g.shape)
+        else:
+            first = beta1 * first + (1 - beta1) * g
+            second = beta2 * second + (1 - beta2) * g**2
+            root = np.sqrt(second / (1 - beta2**t))
+            theta = theta - lr * first / (1 - beta1**t) / (root + eps)
+        yield theta
 
 
 def _newton_schulz(matrix: np.ndarray) -> np.ndarray:
@@ -66,13 +63,6 @@ SPEC = OptimizerSpec(
     cases=[
         Case({"momentum": 0.5, "weight_decay": 0.0}),
         Case({"lr": 0.01, "betas": (0.5, 0.9), "eps": 1e-3}),
-    ],
-    bad=[
-        BadCase({"lr": -1.0}, "Muon: lr must be >= 0 and finite, got -1"),
-        BadCase({"momentum": 1.0}, r"Muon: momentum must be in \[0, 1\), got 1"),
-        BadCase({"betas": (0.9, 1.0)}, r"Muon: betas\[1\] must be in \[0, 1\), got 1"),
-        BadCase({"weight_decay": -1.0}, "Muon: weight_decay must be >= 0"),
-        BadCase({"eps": -1.0}, "Muon: eps must be >= 0"),
     ],
     elementwise=False,
     tolerance=1e-10,

@@ -8,14 +8,7 @@ from typing import Any
 import numpy as np
 
 from hvadam_bench.contenders._inner_oracle import InnerOracle
-from hvadam_bench.contenders._spec import Arrays, BadCase, Case, OptimizerSpec
-
-
-def build(model: Any, groups: list[dict[str, Any]], options: dict[str, Any]) -> Any:
-    """Build our SWA."""
-    from hvadam_bench.contenders._implementations.swa import SWA
-
-    return SWA(groups, **options)
+from hvadam_bench.contenders._spec import Arrays, Case, OptimizerSpec, ours
 
 
 def oracle(params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any]) -> list[Arrays]:
@@ -54,7 +47,7 @@ SPEC = OptimizerSpec(
     label="SWA",
     paper="arXiv:1803.05407",
     source="ours around torch.optim; torch.optim.swa_utils averages models, it is no optimizer",
-    build=build,
+    build=ours("swa", "SWA"),
     defaults={
         "lr": 0.1,
         "horizon": 0,  # averages everything: give the steps of the run
@@ -73,19 +66,6 @@ SPEC = OptimizerSpec(
         Case({"horizon": 10, "start": 0.5, "every": 3, "weight_decay": 0.1}),
         Case({"horizon": 10, "start": 0.2, "swa_lr": 0.02, "anneal": 0.4}),
         Case({"inner": "adam", "lr": 1e-2, "betas": (0.5, 0.9), "horizon": 4, "swa_lr": 1e-3}),
-    ],
-    bad=[
-        BadCase({"lr": -1.0}, "SWA: lr must be >= 0 and finite, got -1"),
-        BadCase({"inner": "lbfgs"}, "SWA: inner must be one of 'sgd', 'adam', got 'lbfgs'"),
-        BadCase({"momentum": 1.0}, r"SWA: momentum must be in \[0, 1\), got 1"),
-        BadCase({"betas": (0.9, 1.0)}, r"SWA: betas\[1\] must be in \[0, 1\), got 1"),
-        BadCase({"eps": 0.0}, "SWA: eps must be > 0 and finite, got 0"),
-        BadCase({"weight_decay": -1.0}, "SWA: weight_decay must be >= 0"),
-        BadCase({"horizon": 1.5}, "SWA: horizon must be a whole number >= 0, got 1.5"),
-        BadCase({"start": 5.0}, r"SWA: start must be in \[0, 1\), got 5"),
-        BadCase({"swa_lr": -1.0}, "SWA: swa_lr must be >= 0 and finite, got -1"),
-        BadCase({"anneal": 1.0}, r"SWA: anneal must be in \[0, 1\), got 1"),
-        BadCase({"every": 0.5}, "SWA: every must be a whole number >= 1, got 0.5"),
     ],
     evaluation=lambda optimizer: optimizer.evaluation(),
     averages=True,

@@ -24,7 +24,7 @@ from hvadam_bench.data._spec import DataError, DataSet, File, Source
 
 __all__ = ["DataError", "DataSet", "File", "Source", "available", "get", "load", "names", "root"]
 
-_FAMILIES = ("images", "imagenet", "text", "parallel")
+_FAMILIES = ("images", "imagenet", "text")
 
 
 def names() -> list[str]:

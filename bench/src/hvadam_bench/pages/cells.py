@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from hvadam_bench.analysis import statistics
 from hvadam_bench.analysis.effects import FEWEST_PAIRS, Judgement
 from hvadam_bench.analysis.grouping import ContenderRuns, TaskResults
-from hvadam_bench.analysis.judging import scale_of
-from hvadam_bench.analysis.medians import median_of
+from hvadam_bench.analysis.judging import median_of, scale_of
 from hvadam_bench.pages.formatting import NOTHING, Units, counted, relative, smallest
 from hvadam_bench.pages.palette import label
 from hvadam_bench.pages.tables import Cell

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hvadam_bench import data
-from hvadam_bench.data.parallel import Pairs, ParallelData
-from hvadam_bench.data.text import Corpus, number
+from hvadam_bench.data.text import Corpus, Pairs, Translations, number
 
 UNKNOWN = "<unk>"
 
@@ -46,15 +45,15 @@ def synthetic(seed: int = 0) -> Corpus:
 
 
 @lru_cache(maxsize=2)
-def pairs(name: str, train: int | None, evaluated: int | None) -> ParallelData:
+def pairs(name: str, train: int | None, evaluated: int | None) -> Translations:
     """Return sentence pairs of `hvadam_bench.data`, or "synthetic", or the first of either."""
     whole = synthetic_pairs() if name == "synthetic" else data.load(name)
     counts = (train, evaluated, evaluated)
     parts = zip((whole.train, whole.valid, whole.test), counts, strict=True)
-    return ParallelData(*(Pairs(part.source[:n], part.target[:n]) for part, n in parts))
+    return Translations(*(Pairs(part.source[:n], part.target[:n]) for part, n in parts))
 
 
-def synthetic_pairs(seed: int = 0) -> ParallelData:
+def synthetic_pairs(seed: int = 0) -> Translations:
     """Make sentences whose translation is word for word, in other words."""
     rng = np.random.default_rng(seed)
     parts: list[Pairs] = []
@@ -63,7 +62,7 @@ def synthetic_pairs(seed: int = 0) -> ParallelData:
         parts.append(
             Pairs([_say(s, "wort") for s in sentences], [_say(s, "word") for s in sentences])
         )
-    return ParallelData(*parts)
+    return Translations(*parts)
 
 
 def _say(sentence: NDArray[np.int64], word: str) -> str:

@@ -17,7 +17,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from hvadam_bench.models.diffusion import Diffusion, Sampler
 from hvadam_bench.models.unet import UNet
 from hvadam_bench.problems.generative import GenerativeProblem
-from hvadam_bench.tasks._images import seeded, seeded_generator
+from hvadam_bench.tasks._seeds import seeded, seeded_generator
 from hvadam_bench.tasks._spec import Split, Update
 
 _SHOWN = 500  # images that the loss is evaluated on

@@ -2,7 +2,7 @@
 
 The measure that counts is the Fréchet distance of samples to real images ("frechet", less is
 better). With Inception's features it is also given as "fid"; with the small networks of
-`hvadam_bench.measures.features` it is comparable within this project only. "frechet_sd" is
+`hvadam_bench.data.features` it is comparable within this project only. "frechet_sd" is
 the noise of the measure itself, by bootstrap over the samples. "diversity" is the samples' mean
 deviation from sample to sample, relative to that of real images: near 0 they are all the same.
 
@@ -13,20 +13,18 @@ the test images too, or against what a subclass says was published.
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
-from PIL import Image
 from torch import Tensor
 
+from hvadam_bench.data import features
+from hvadam_bench.data.frechet import Moments, distance, noise
 from hvadam_bench.data.images import Images
-from hvadam_bench.measures import features
-from hvadam_bench.measures.frechet import Moments, distance, noise
-from hvadam_bench.tasks._images import first, seeded_generator
+from hvadam_bench.tasks._images import as_bytes, first, png
+from hvadam_bench.tasks._seeds import seeded_generator, shuffled
 from hvadam_bench.tasks._spec import Problem, Split, fit_batch
 
 # Samples of a generator that works differ about as much as real images do, or half as much; those
@@ -98,7 +96,7 @@ class GenerativeProblem(Problem):
         """Return the numbers of a step's real images."""
         epoch, place = divmod(step, self.batches)
         indices = self.parts["train"][1]
-        order = _order(self.seed, epoch, len(indices))
+        order = shuffled(len(indices), self.seed, epoch)
         return indices[order[place * self.batch_size : (place + 1) * self.batch_size]]
 
     def real(self, step: int) -> Tensor:
@@ -149,36 +147,5 @@ class GenerativeProblem(Problem):
         return self._references[split]
 
 
-def as_bytes(images: Tensor, stretch: bool) -> Tensor:
-    """Return images in [-1, 1] as bytes; stretched, each from its own darkest to brightest.
-
-    Example:
-        >>> as_bytes(torch.tensor([[[[-1.0, 0.0]]]]), stretch=False).tolist()
-        [[[[0, 128]]]]
-        >>> as_bytes(torch.tensor([[[[-1.0, 0.0]]]]), stretch=True).tolist()
-        [[[[0, 255]]]]
-    """
-    if stretch:
-        low, high = images.amin((1, 2, 3), keepdim=True), images.amax((1, 2, 3), keepdim=True)
-        images = 2 * (images - low) / (high - low).clamp(min=1e-5) - 1
-    return ((images + 1) * 127.5).round().clamp(0, 255).byte()
-
-
-def png(images: Tensor) -> bytes:
-    """Return a square of images as a PNG file."""
-    side = math.isqrt(len(images))
-    channels, height, width = images.shape[1:]
-    tiles = images[: side * side].reshape(side, side, channels, height, width)
-    sheet = tiles.permute(0, 3, 1, 4, 2).reshape(side * height, side * width, channels)
-    buffer = io.BytesIO()
-    Image.fromarray(sheet.squeeze(2).numpy()).save(buffer, format="PNG")
-    return buffer.getvalue()
-
-
 def _deviation(images: Tensor) -> float:
     return images.std(0).mean().item()
-
-
-@lru_cache(maxsize=2)
-def _order(seed: int, epoch: int, count: int) -> Tensor:
-    return torch.randperm(count, generator=seeded_generator("order", seed, epoch))

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hvadam_bench.data.parallel import Pairs, ParallelData
+from hvadam_bench.data.text import Pairs, Translations
 
 PADDING, BEGIN, END, UNKNOWN = range(4)
 Sentence = list[int]
@@ -35,7 +35,7 @@ class Encoded:
     tokenize: str
 
 
-def by_words(data: ParallelData) -> Encoded:
+def by_words(data: Translations) -> Encoded:
     """Number sentences by words: everything between spaces is in one of two dictionaries.
 
     For text that is tokenised already, and cut into subwords perhaps, "@@" marking the cuts. Sizes
@@ -62,7 +62,7 @@ def by_words(data: ParallelData) -> Encoded:
     )
 
 
-def by_subwords(data: ParallelData, size: int) -> Encoded:
+def by_subwords(data: Translations, size: int) -> Encoded:
     """Number sentences by byte pairs, learnt from both sides of the training pairs."""
     from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
@@ -101,7 +101,7 @@ def _dictionary(sentences: Iterable[str]) -> dict[str, int]:
 
 
 def _encoded(
-    data: ParallelData,
+    data: Translations,
     source: Callable[[str], Sentence],
     target: Callable[[str], Sentence],
     sizes: tuple[int, int],

@@ -14,9 +14,9 @@ from torch import Generator, Tensor
 from torch.nn.functional import relu
 
 from hvadam_bench.models import sngan
-from hvadam_bench.problems.augment import random_flip
 from hvadam_bench.problems.generative import GenerativeProblem
-from hvadam_bench.tasks._images import seeded, seeded_generator
+from hvadam_bench.tasks._images import random_flip
+from hvadam_bench.tasks._seeds import seeded, seeded_generator
 from hvadam_bench.tasks._spec import Split, Update
 
 _CLASSES = 10  # of every data set that has features to measure by

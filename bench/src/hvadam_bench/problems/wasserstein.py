@@ -22,7 +22,7 @@ from torch import Generator, Tensor, nn
 
 from hvadam_bench.models import dcgan
 from hvadam_bench.problems.generative import GenerativeProblem
-from hvadam_bench.tasks._images import seeded, seeded_generator
+from hvadam_bench.tasks._seeds import seeded, seeded_generator
 from hvadam_bench.tasks._spec import Split, Update
 
 _SHOWN = 500  # images that the loss is evaluated on

@@ -392,7 +392,8 @@ def _record(where: str, plain: Mapping[str, Any]) -> Record | UnreadableError:
             theirs = str(plain["environment"]["versions"]["hvadam"])
         except (KeyError, TypeError):
             theirs = "of an unknown version"
-        fault = f"{where} was made by hvadam {theirs} and cannot be read by {__version__}: {error}"
+        reader = "" if theirs == __version__ else f" by {__version__}"
+        fault = f"{where} was made by hvadam {theirs} and cannot be read{reader}: {error}"
         return UnreadableError(fault, "it is kept as it is")
 
 

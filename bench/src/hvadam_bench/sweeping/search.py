@@ -21,7 +21,6 @@ from typing import Any, Literal, NamedTuple
 from hvadam_bench import contenders
 from hvadam_bench import tasks as known_tasks
 from hvadam_bench.analysis import statistics
-from hvadam_bench.analysis.choice import plateau_options
 from hvadam_bench.errors import RefusedError
 from hvadam_bench.registry import instead
 from hvadam_bench.running.config import RunConfig, entrant
@@ -238,7 +237,7 @@ class Arm:
     def _chosen(self, runs: Sequence[Record]) -> dict[str, Any]:
         metric = statistics.Metric.of(runs[0])
         if self.study.choice == "plateau":
-            return plateau_options(runs, metric, self.study.split_error)
+            return statistics.plateau_options(runs, metric, self.study.split_error)
         return statistics.best_options(runs, metric)
 
     def _beyond(self, trials: Sequence[Trial], best: Mapping[str, Any]) -> Trial | None:

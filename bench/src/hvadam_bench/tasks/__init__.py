@@ -1,4 +1,4 @@
-"""The trainings that contenders are compared on, one file each.
+"""The trainings that contenders are compared on, by family.
 
 Example:
     >>> from hvadam_bench import tasks

@@ -7,21 +7,22 @@ be had by the dose: with the setting "batch" a step sees so many of the examples
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hvadam_bench.tasks._schedules import warm_cosine
-from hvadam_bench.tasks._spec import Problem, Split, Update, fit_batch
+from hvadam_bench.tasks._schedules import AnnealedProblem
+from hvadam_bench.tasks._seeds import seeded
+from hvadam_bench.tasks._spec import Settings, Split, Update, fit_batch
 
 SCHEDULES = ("cosine", "constant")
 DTYPES = ("float32", "float64")
 
 
-class FullBatchProblem(Problem):
+class FullBatchProblem(AnnealedProblem):
     """A network and a loss that sees everything at once, or a batch where one is asked for.
 
     Args:
@@ -45,7 +46,7 @@ class FullBatchProblem(Problem):
         make: Callable[[], nn.Module],
         loss: Callable[..., Tensor],
         points: int,
-        settings: Mapping[str, Any],
+        settings: Settings,
         seed: int,
         measure: Callable[[Any], dict[str, float]] | None = None,
     ) -> None:
@@ -53,9 +54,7 @@ class FullBatchProblem(Problem):
         self.schedule = _one_of(settings, "schedule", SCHEDULES, "cosine")
         self.drawn = _batch(settings, points)
         self.same_loss = self.drawn is None
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self.model = make().to(getattr(torch, dtype))
+        self.model = seeded(seed, make).to(getattr(torch, dtype))
         self.networks = {"model": self.model}
         self.points, self.seed = points, seed
         self.steps, self.batch_size = settings["steps"], self.drawn or points
@@ -75,7 +74,7 @@ class FullBatchProblem(Problem):
 
     def lr_factor(self, step: int) -> float:
         if self.schedule == "cosine":
-            return warm_cosine(step, self.steps, self.rising)
+            return super().lr_factor(step)
         return min(1.0, (step + 1) / max(1, self.rising))
 
     @torch.no_grad()
@@ -88,14 +87,14 @@ class FullBatchProblem(Problem):
         return {"loss": self._loss(self.model).item(), **measured}
 
 
-def _one_of(settings: Mapping[str, Any], name: str, known: tuple[str, ...], usual: str) -> str:
+def _one_of(settings: Settings, name: str, known: tuple[str, ...], usual: str) -> str:
     value = settings.get(name, usual)
     if value not in known:
         raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
     return value
 
 
-def _batch(settings: Mapping[str, Any], points: int) -> int | None:
+def _batch(settings: Settings, points: int) -> int | None:
     size = settings.get("batch")
     if size is None:
         return None

@@ -1,8 +1,10 @@
-"""Schedules of the learning rate that problems share."""
+"""The schedule of the learning rate that most problems share."""
 
 from __future__ import annotations
 
 import math
+
+from hvadam_bench.tasks._spec import Problem
 
 
 def warm_cosine(step: int, steps: int, rising: int) -> float:
@@ -21,3 +23,16 @@ def warm_cosine(step: int, steps: int, rising: int) -> float:
         return (step + 1) / rising
     done = (step - rising) / max(1, steps - rising)
     return (1 + math.cos(math.pi * done)) / 2
+
+
+class AnnealedProblem(Problem):
+    """A problem whose learning rate follows `warm_cosine`.
+
+    Attributes:
+        rising: The steps over which the rate rises.
+    """
+
+    rising: int
+
+    def lr_factor(self, step: int) -> float:
+        return warm_cosine(step, self.steps, self.rising)

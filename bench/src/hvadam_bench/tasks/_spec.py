@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor, nn
 
 Split = Literal["train", "valid", "test"]
+Settings = Mapping[str, Any]
 
 
-def fit_batch(settings: Mapping[str, Any], examples: int, name: str = "batch_size") -> int:
+def fit_batch(settings: Settings, examples: int, name: str = "batch_size") -> int:
     """Return the batch size of some settings, refused if the training set has fewer examples.
 
     Example:
@@ -26,7 +30,7 @@ def fit_batch(settings: Mapping[str, Any], examples: int, name: str = "batch_siz
     return size
 
 
-def run_length(settings: Mapping[str, Any], batches: int) -> int:
+def run_length(settings: Settings, batches: int) -> int:
     """Return the steps of a run: "steps" of some settings, else "epochs" of so many batches.
 
     Example:
@@ -34,6 +38,37 @@ def run_length(settings: Mapping[str, Any], batches: int) -> int:
         (70, 30)
     """
     return settings["steps"] if "steps" in settings else round(settings["epochs"] * batches)
+
+
+def built_by(module: str, name: str, *given: Any) -> Builder:
+    """Return a builder that imports its function when it is called: a list of tasks needs no torch.
+
+    Args:
+        module: The function's.
+        name: The function's.
+        given: What it takes before the settings, the seed and the protocol.
+    """
+    return lambda *asked: getattr(import_module(module), name)(*given, *asked)
+
+
+def scales(laptop: Settings, smoke: Settings, paper: Settings | None = None) -> dict[str, Settings]:
+    """Return the settings of each scale, where only "laptop" has all of them.
+
+    Example:
+        >>> scales({"width": 8, "steps": 900}, smoke={"steps": 9})
+        {'smoke': {'width': 8, 'steps': 9}, 'laptop': {'width': 8, 'steps': 900}}
+    """
+    found = {"smoke": {**laptop, **smoke}, "laptop": laptop}
+    return found if paper is None else {**found, "paper": {**laptop, **paper}}
+
+
+@contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """Enter a context in which a network is in eval mode, and leave it in the mode it was in."""
+    was_training = network.training
+    network.eval()
+    yield
+    network.train(was_training)
 
 
 class Update(NamedTuple):
@@ -131,6 +166,13 @@ class Problem:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take up what `state_dict` gave."""
 
+    @property
+    def _device(self) -> torch.device:
+        return next(next(iter(self.networks.values())).parameters()).device
+
+
+Builder = Callable[[Settings, int, str], Problem]
+
 
 @dataclass(frozen=True)
 class Task:
@@ -162,8 +204,8 @@ class Task:
     source: str
     metric: str
     goal: Literal["min", "max"]
-    build: Callable[[Mapping[str, Any], int, str], Problem]
-    scales: Mapping[str, Mapping[str, Any]]
+    build: Builder
+    scales: Mapping[str, Settings]
     data: Sequence[str] = ()
     protocols: Sequence[str] = ("standard",)
     published: Mapping[str, float] = field(default_factory=dict)

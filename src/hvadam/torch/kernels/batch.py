@@ -64,8 +64,10 @@ class Options(NamedTuple):
         """Return the options as ``torch.compile`` takes them in, for parameters on a device."""
         names = ("lr", "beta1", "beta2", "eps", "gamma", "hidden_scale")
         made = {name: tracing.operand(getattr(self, name), device) for name in names}
-        for name in ("decay", "coupled_decay"):  # 0 stays: where there is none, none is computed
-            made[name] = getattr(self, name) and tracing.operand(getattr(self, name), device)
+        for name in ("decay", "coupled_decay"):
+            decay = getattr(self, name)
+            if isinstance(decay, Tensor) or decay:  # 0 stays: where there is none, none is computed
+                made[name] = tracing.operand(decay, device)
         if self.bounds is not None:
             made["bounds"] = tuple(tracing.operand(x, device) for x in self.bounds)
         return self._replace(**made)

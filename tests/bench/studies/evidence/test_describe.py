@@ -12,8 +12,8 @@ from made_evidence import GOOD, fill, minibatch, smooth, told
 from hvadam_bench.analysis.statistics import median
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Record
-from hvadam_bench.studies.evidence.describe import CONTROL
-from hvadam_bench.studies.evidence.parts import store_of
+from hvadam_bench.studies.evidence.measure import store_of
+from hvadam_bench.studies.evidence.plan import CONTROL
 from hvadam_bench.sweeping.search import TUNING_SEED
 
 

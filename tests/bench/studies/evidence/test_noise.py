@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from made_evidence import ALIGNMENT, fill, noise, told
 
-from hvadam_bench.studies.evidence.noise import LOOKED_AT, best_rule
-from hvadam_bench.studies.evidence.parts import store_of
+from hvadam_bench.studies.evidence.describe import LOOKED_AT, best_rule
+from hvadam_bench.studies.evidence.measure import store_of
 from hvadam_bench.studies.evidence.result import Dose
 
 

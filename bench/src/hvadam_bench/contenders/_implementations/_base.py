@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
+from torch.optim.optimizer import ParamsT
 
 
 class Moving(NamedTuple):
@@ -23,9 +24,13 @@ class Moving(NamedTuple):
 class Baseline(Optimizer):
     """An optimizer that only has to say `check` and `advance`.
 
-    Every group's options are checked, also those of groups that come later. `p.grad` is read, never
-    written.
+    Options have no defaults here: the contender's SPEC states them, and `contenders.create` gives
+    them all. Every group's are checked, also those of groups that come later. `p.grad` is read,
+    never written.
     """
+
+    def __init__(self, params: ParamsT, **options: Any) -> None:
+        super().__init__(params, options)
 
     @property
     def who(self) -> str:

@@ -27,22 +27,9 @@ class Wrapper(Baseline):
     see one ordinary optimizer.
     """
 
-    def __init__(
-        self,
-        params: ParamsT,
-        lr: float,
-        inner: str,
-        momentum: float,
-        betas: tuple[float, float],
-        eps: float,
-        weight_decay: float,
-        **own: Any,
-    ) -> None:
+    def __init__(self, params: ParamsT, **options: Any) -> None:
         inherited = {k: v for worker in _workers().values() for k, v in worker.defaults.items()}
-        options = {"lr": lr, "momentum": momentum, "betas": betas, "eps": eps}
-        super().__init__(
-            params, {**inherited, **options, "weight_decay": weight_decay, "inner": inner, **own}
-        )
+        super().__init__(params, **{**inherited, **options})
 
     def check(self, group: dict[str, Any]) -> None:
         require(self.who, "lr", group["lr"])

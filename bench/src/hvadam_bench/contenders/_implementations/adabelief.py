@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim.optimizer import ParamsT
 
 from hvadam_bench.contenders._implementations._base import Moving, TensorByTensor
 from hvadam_bench.contenders._options import one_of, positive, require, require_betas
@@ -34,8 +33,9 @@ class AdaBelief(TensorByTensor):
         rectify: Whether to rectify as RAdam does.
 
     Example:
+        >>> from hvadam_bench.contenders import create
         >>> x = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
-        >>> optimizer = AdaBelief([x], lr=0.1)
+        >>> optimizer = create("adabelief", [x], lr=0.1)
         >>> for _ in range(100):
         ...     x.grad = 2 * x.detach()  # of x²
         ...     optimizer.step()
@@ -49,26 +49,6 @@ class AdaBelief(TensorByTensor):
     Differs from the package adabelief-pytorch, whose arithmetic it has, in the defaults (those of
     the published image classifiers, not those since 0.1) and in that p.grad is not written.
     """
-
-    def __init__(
-        self,
-        params: ParamsT,
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        weight_decay_mode: str = "coupled",
-        rectify: bool = False,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "weight_decay_mode": weight_decay_mode,
-            "rectify": rectify,
-        }
-        super().__init__(params, defaults)
 
     def check(self, group: dict[str, Any]) -> None:
         require(self.who, "lr", group["lr"])

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim.optimizer import ParamsT
 
 from hvadam_bench.contenders._implementations._base import Moving, TensorByTensor
 from hvadam_bench.contenders._options import positive, require, require_betas
@@ -31,8 +30,9 @@ class AdaBound(TensorByTensor):
         weight_decay: Coupled (L2).
 
     Example:
+        >>> from hvadam_bench.contenders import create
         >>> x = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
-        >>> optimizer = AdaBound([x], lr=0.1)
+        >>> optimizer = create("adabound", [x], lr=0.1)
         >>> for _ in range(100):
         ...     x.grad = 2 * x.detach()  # of x²
         ...     optimizer.step()
@@ -43,26 +43,6 @@ class AdaBound(TensorByTensor):
         Luo et al., Adaptive Gradient Methods with Dynamic Bound of Learning Rate,
         arXiv:1902.09843, Algorithm 2.
     """
-
-    def __init__(
-        self,
-        params: ParamsT,
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        final_lr: float = 0.1,
-        gamma: float = 1e-3,
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "final_lr": final_lr,
-            "gamma": gamma,
-            "eps": eps,
-            "weight_decay": weight_decay,
-        }
-        super().__init__(params, defaults)
 
     def check(self, group: dict[str, Any]) -> None:
         positive(self.who, "lr", group["lr"])  # the bounds are relative to it

@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim.optimizer import ParamsT
 
 from hvadam_bench.contenders._implementations._base import Moving, TensorByTensor
 from hvadam_bench.contenders._options import between, positive, require, require_betas
@@ -28,8 +27,9 @@ class Adai(TensorByTensor):
         weight_decay: Coupled (L2).
 
     Example:
+        >>> from hvadam_bench.contenders import create
         >>> x = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
-        >>> optimizer = Adai([x], lr=0.1)
+        >>> optimizer = create("adai", [x], lr=0.1)
         >>> for _ in range(200):
         ...     x.grad = 2 * x.detach()  # of x²
         ...     optimizer.step()
@@ -43,17 +43,6 @@ class Adai(TensorByTensor):
     Differs from the authors' code in that w and q are kept rather than β₁ and its product: the
     same numbers, but 1 - 0.999 is not taken in low precision, and p.grad is not written.
     """
-
-    def __init__(
-        self,
-        params: ParamsT,
-        lr: float = 1.0,
-        betas: tuple[float, float] = (0.1, 0.99),
-        eps: float = 1e-3,
-        weight_decay: float = 0.0,
-    ) -> None:
-        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, defaults)
 
     def check(self, group: dict[str, Any]) -> None:
         require(self.who, "lr", group["lr"])

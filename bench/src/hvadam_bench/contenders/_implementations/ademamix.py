@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim.optimizer import ParamsT
 
 from hvadam_bench.contenders._implementations._base import Moving, TensorByTensor
 from hvadam_bench.contenders._options import require, whole
@@ -30,8 +29,9 @@ class AdEMAMix(TensorByTensor):
         horizon: T, which the paper sets to the length of the run; 0 for no schedules.
 
     Example:
+        >>> from hvadam_bench.contenders import create
         >>> x = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
-        >>> optimizer = AdEMAMix([x], lr=0.1)
+        >>> optimizer = create("ademamix", [x], lr=0.1)
         >>> for _ in range(200):
         ...     x.grad = 2 * x.detach()  # of x²
         ...     optimizer.step()
@@ -42,26 +42,6 @@ class AdEMAMix(TensorByTensor):
         Pagliardini, Ablin and Grangier, The AdEMAMix Optimizer: Better, Faster, Older,
         arXiv:2409.03137, Algorithm 1 and its schedulers.
     """
-
-    def __init__(
-        self,
-        params: ParamsT,
-        lr: float = 1e-3,
-        betas: tuple[float, float, float] = (0.9, 0.999, 0.9999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        alpha: float = 5.0,
-        horizon: int = 0,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "alpha": alpha,
-            "horizon": horizon,
-        }
-        super().__init__(params, defaults)
 
     def check(self, group: dict[str, Any]) -> None:
         for name in ("lr", "eps", "weight_decay", "alpha"):

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim.optimizer import ParamsT
 
 from hvadam_bench.contenders._implementations._base import Moving, TensorByTensor
 from hvadam_bench.contenders._options import require
@@ -25,8 +24,9 @@ class Fromage(TensorByTensor):
         lr: Length of a step, relative to the tensor's norm.
 
     Example:
+        >>> from hvadam_bench.contenders import create
         >>> x = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
-        >>> optimizer = Fromage([x], lr=0.1)
+        >>> optimizer = create("fromage", [x], lr=0.1)
         >>> for _ in range(100):
         ...     x.grad = 2 * x.detach()  # of x²
         ...     optimizer.step()
@@ -37,9 +37,6 @@ class Fromage(TensorByTensor):
         Bernstein et al., On the distance between two neural networks and the stability of learning,
         arXiv:2002.03432, Algorithm 1.
     """
-
-    def __init__(self, params: ParamsT, lr: float = 1e-2) -> None:
-        super().__init__(params, {"lr": lr})
 
     def check(self, group: dict[str, Any]) -> None:
         require(self.who, "lr", group["lr"])

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.optim.optimizer import ParamsT
 
 from hvadam.core.scalars import ROUNDINGS
 from hvadam_bench.contenders._implementations._base import Baseline
@@ -79,8 +78,9 @@ class HVAdamTrial(Baseline):
         restart_threshold: v starts anew from m̂ when the unbiased alignment is below; 0 for never.
 
     Example:
+        >>> from hvadam_bench.contenders import create
         >>> x = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
-        >>> optimizer = HVAdamTrial([x], lr=0.1)
+        >>> optimizer = create("hvadam_trial", [x], lr=0.1)
         >>> for _ in range(100):
         ...     x.grad = 2 * x.detach()  # of x²
         ...     optimizer.step()
@@ -91,32 +91,6 @@ class HVAdamTrial(Baseline):
         HVAdam: A Full-Dimension Adaptive Optimizer, AAAI 2025; Dozat, Incorporating Nesterov
         Momentum into Adam, 2016.
     """
-
-    def __init__(
-        self,
-        params: ParamsT,
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-12,
-        gamma: float = 0.5,
-        weight_decay: float = 0.0,
-        hidden_path: str = "adaptive",
-        hidden_scale: float = 1.0,
-        hidden_gain: str = "constant",
-        momentum: str = "average",
-        projection: str = "segment",
-        metric: str = "plain",
-        preconditioner: str = "hidden",
-        restart_threshold: float = 0.1,
-    ) -> None:
-        defaults = {
-            **{"lr": lr, "betas": betas, "eps": eps, "gamma": gamma, "weight_decay": weight_decay},
-            **{"hidden_path": hidden_path, "hidden_scale": hidden_scale},
-            **{"hidden_gain": hidden_gain, "momentum": momentum, "projection": projection},
-            **{"metric": metric, "preconditioner": preconditioner},
-            "restart_threshold": restart_threshold,
-        }
-        super().__init__(params, defaults)
 
     def check(self, group: dict[str, Any]) -> None:
         for name in ("lr", "gamma", "weight_decay", "hidden_scale"):

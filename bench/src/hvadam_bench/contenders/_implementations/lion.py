@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim.optimizer import ParamsT
 
 from hvadam_bench.contenders._implementations._base import Moving, TensorByTensor
 from hvadam_bench.contenders._options import require, require_betas
@@ -24,24 +23,16 @@ class Lion(TensorByTensor):
         weight_decay: λ, decoupled; three to ten times above AdamW's.
 
     Example:
+        >>> from hvadam_bench.contenders import create
         >>> x = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
         >>> x.grad = torch.tensor([0.3, -7.0])
-        >>> Lion([x], lr=0.5).step()
+        >>> create("lion", [x], lr=0.5).step()
         >>> x.tolist()
         [0.5, -1.5]
 
     References:
         Chen et al., Symbolic Discovery of Optimization Algorithms, arXiv:2302.06675, Algorithm 2.
     """
-
-    def __init__(
-        self,
-        params: ParamsT,
-        lr: float = 1e-4,
-        betas: tuple[float, float] = (0.9, 0.99),
-        weight_decay: float = 0.0,
-    ) -> None:
-        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
 
     def check(self, group: dict[str, Any]) -> None:
         require(self.who, "lr", group["lr"])

@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-from torch.optim.optimizer import ParamsT
-
 from hvadam_bench.contenders._implementations._wrapper import Wrapper, showing
 from hvadam_bench.contenders._options import between, whole
 
@@ -30,9 +28,10 @@ class Lookahead(Wrapper):
         weight_decay: Coupled (L2), of the inner optimizer.
 
     Example:
+        >>> from hvadam_bench.contenders import create
         >>> import torch
         >>> x = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
-        >>> optimizer = Lookahead([x], lr=0.1)
+        >>> optimizer = create("lookahead", [x], lr=0.1)
         >>> for _ in range(100):
         ...     x.grad = 2 * x.detach()  # of x²
         ...     optimizer.step()
@@ -44,20 +43,6 @@ class Lookahead(Wrapper):
         Zhang et al., Lookahead Optimizer: k steps forward, 1 step back, arXiv:1907.08610,
         Algorithm 1.
     """
-
-    def __init__(
-        self,
-        params: ParamsT,
-        lr: float = 0.1,
-        k: int = 5,
-        alpha: float = 0.5,
-        inner: str = "sgd",
-        momentum: float = 0.9,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-    ) -> None:
-        super().__init__(params, lr, inner, momentum, betas, eps, weight_decay, k=k, alpha=alpha)
 
     def check(self, group: dict[str, Any]) -> None:
         super().check(group)

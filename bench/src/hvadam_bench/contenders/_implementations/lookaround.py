@@ -45,8 +45,10 @@ class Lookaround(Wrapper):
         model: The model that the parameters belong to.
 
     Example:
+        >>> from hvadam_bench import contenders
         >>> x = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
-        >>> optimizer = Lookaround([x], lr=0.1, heads=3)
+        >>> options = {**contenders.get("lookaround").defaults, "lr": 0.1}
+        >>> optimizer = Lookaround([x], **options)
         >>> for _ in range(300):
         ...     noise = (-1.0, 0.0, 1.0)[optimizer.head]
         ...     x.grad = 2 * x.detach() + noise  # of x², seen differently by each head
@@ -60,21 +62,9 @@ class Lookaround(Wrapper):
         Algorithm 1.
     """
 
-    def __init__(
-        self,
-        params: ParamsT,
-        lr: float = 0.1,
-        heads: int = 3,
-        k: int = 5,
-        inner: str = "sgd",
-        momentum: float = 0.9,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        model: nn.Module | None = None,
-    ) -> None:
+    def __init__(self, params: ParamsT, model: nn.Module | None = None, **options: Any) -> None:
         self._model = model
-        super().__init__(params, lr, inner, momentum, betas, eps, weight_decay, heads=heads, k=k)
+        super().__init__(params, **options)
 
     def check(self, group: dict[str, Any]) -> None:
         super().check(group)

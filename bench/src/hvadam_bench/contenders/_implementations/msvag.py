@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim.optimizer import ParamsT
 
 from hvadam_bench.contenders._implementations._base import Moving, TensorByTensor
 from hvadam_bench.contenders._options import require
@@ -29,8 +28,9 @@ class MSVAG(TensorByTensor):
         weight_decay: Coupled (L2).
 
     Example:
+        >>> from hvadam_bench.contenders import create
         >>> x = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
-        >>> optimizer = MSVAG([x], lr=0.1)
+        >>> optimizer = create("msvag", [x], lr=0.1)
         >>> for _ in range(100):
         ...     x.grad = 2 * x.detach()  # of x²
         ...     optimizer.step()
@@ -43,11 +43,6 @@ class MSVAG(TensorByTensor):
     Differs from the authors' code in the first step alone: that caps ρ at 0.9999, which magnifies
     the rounding of v - m² ten thousand times; here a single gradient has no variance.
     """
-
-    def __init__(
-        self, params: ParamsT, lr: float = 0.1, beta: float = 0.9, weight_decay: float = 0.0
-    ) -> None:
-        super().__init__(params, {"lr": lr, "beta": beta, "weight_decay": weight_decay})
 
     def check(self, group: dict[str, Any]) -> None:
         require(self.who, "lr", group["lr"])

@@ -36,8 +36,9 @@ class Muon(TensorByTensor):
         eps: ε of AdamW.
 
     Example:
+        >>> from hvadam_bench.contenders import create
         >>> x = torch.nn.Parameter(torch.tensor([[2.0, 1.0], [1.0, 3.0]]))
-        >>> optimizer = Muon(by_method(None, [{"params": [x]}]), lr=0.1)
+        >>> optimizer = create("muon", [x], lr=0.1)
         >>> for _ in range(100):
         ...     x.grad = 2 * x.detach()  # of ‖x‖²
         ...     optimizer.step()
@@ -52,24 +53,6 @@ class Muon(TensorByTensor):
     Differs from ``torch.optim.Muon(adjust_lr_fn="match_rms_adamw")`` in that it takes parameters of
     any shape, and in that NS runs in the parameter's dtype rather than in bfloat16.
     """
-
-    def __init__(
-        self,
-        groups: list[dict[str, Any]],
-        lr: float = 1e-3,
-        momentum: float = 0.95,
-        weight_decay: float = 0.1,
-        betas: tuple[float, float] = (0.9, 0.95),
-        eps: float = 1e-8,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "weight_decay": weight_decay,
-            "betas": betas,
-            "eps": eps,
-        }
-        super().__init__(groups, defaults)
 
     def check(self, group: dict[str, Any]) -> None:
         for name in ("lr", "weight_decay", "eps"):

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim.optimizer import ParamsT
 
 from hvadam_bench.contenders._implementations._base import Moving, TensorByTensor
 from hvadam_bench.contenders._options import between, positive, require, require_betas
@@ -28,8 +27,9 @@ class Padam(TensorByTensor):
         weight_decay: Coupled (L2).
 
     Example:
+        >>> from hvadam_bench.contenders import create
         >>> x = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
-        >>> optimizer = Padam([x], lr=0.1)
+        >>> optimizer = create("padam", [x], lr=0.1)
         >>> for _ in range(100):
         ...     x.grad = 2 * x.detach()  # of x²
         ...     optimizer.step()
@@ -43,24 +43,6 @@ class Padam(TensorByTensor):
     Differs from the listing as the authors' code does: ε inside the power, and Adam's correction
     of the bias.
     """
-
-    def __init__(
-        self,
-        params: ParamsT,
-        lr: float = 0.1,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        partial: float = 0.125,
-        weight_decay: float = 0.0,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "partial": partial,
-            "weight_decay": weight_decay,
-        }
-        super().__init__(params, defaults)
 
     def check(self, group: dict[str, Any]) -> None:
         require(self.who, "lr", group["lr"])

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim.optimizer import ParamsT
 
 from hvadam_bench.contenders._implementations._base import Moving, TensorByTensor
 from hvadam_bench.contenders._options import require, require_betas, whole
@@ -32,8 +31,9 @@ class ScheduleFreeAdamW(TensorByTensor):
         warmup_steps: T.
 
     Example:
+        >>> from hvadam_bench.contenders import create
         >>> x = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
-        >>> optimizer = ScheduleFreeAdamW([x], lr=0.5)
+        >>> optimizer = create("schedule_free_adamw", [x], lr=0.5)
         >>> for _ in range(100):
         ...     x.grad = 2 * x.detach()  # of x²
         ...     optimizer.step()
@@ -48,24 +48,6 @@ class ScheduleFreeAdamW(TensorByTensor):
     and `evaluation` leaves no trace, where the package computes y anew and moves its last bits. A
     schedule, if there is one after all, enters c as in the paper; the package takes its maximum.
     """
-
-    def __init__(
-        self,
-        params: ParamsT,
-        lr: float = 2.5e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        warmup_steps: int = 0,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "warmup_steps": warmup_steps,
-        }
-        super().__init__(params, defaults)
 
     def check(self, group: dict[str, Any]) -> None:
         for name in ("lr", "eps", "weight_decay"):

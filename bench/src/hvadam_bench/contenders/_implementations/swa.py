@@ -6,8 +6,6 @@ import math
 from contextlib import AbstractContextManager
 from typing import Any
 
-from torch.optim.optimizer import ParamsT
-
 from hvadam_bench.contenders._implementations._wrapper import Wrapper, showing
 from hvadam_bench.contenders._options import require, whole
 
@@ -36,9 +34,10 @@ class SWA(Wrapper):
         weight_decay: Coupled (L2), of the inner optimizer.
 
     Example:
+        >>> from hvadam_bench.contenders import create
         >>> import torch
         >>> x = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
-        >>> optimizer = SWA([x], lr=0.1, horizon=100, start=0.5)
+        >>> optimizer = create("swa", [x], lr=0.1, horizon=100, start=0.5)
         >>> for _ in range(100):
         ...     x.grad = 2 * x.detach()  # of x²
         ...     optimizer.step()
@@ -50,25 +49,6 @@ class SWA(Wrapper):
         Izmailov et al., Averaging Weights Leads to Wider Optima and Better Generalization,
         arXiv:1803.05407, Algorithm 1.
     """
-
-    def __init__(
-        self,
-        params: ParamsT,
-        lr: float = 0.1,
-        horizon: int = 0,
-        start: float = 0.75,
-        every: int = 1,
-        swa_lr: float | None = None,
-        anneal: float = 0.0,
-        inner: str = "sgd",
-        momentum: float = 0.9,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-    ) -> None:
-        own = {"horizon": horizon, "start": start, "every": every}
-        own |= {"swa_lr": swa_lr, "anneal": anneal}
-        super().__init__(params, lr, inner, momentum, betas, eps, weight_decay, **own)
 
     def check(self, group: dict[str, Any]) -> None:
         super().check(group)

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim.optimizer import ParamsT
 
 from hvadam_bench.contenders._implementations._base import Moving, TensorByTensor
 from hvadam_bench.contenders._options import positive, require, require_betas
@@ -28,8 +27,9 @@ class Yogi(TensorByTensor):
         weight_decay: Coupled (L2).
 
     Example:
+        >>> from hvadam_bench.contenders import create
         >>> x = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
-        >>> optimizer = Yogi([x], lr=0.1)
+        >>> optimizer = create("yogi", [x], lr=0.1)
         >>> for _ in range(100):
         ...     x.grad = 2 * x.detach()  # of x²
         ...     optimizer.step()
@@ -42,24 +42,6 @@ class Yogi(TensorByTensor):
     Differs from the paper's listing by the correction of the bias, which the experiments that
     compare with Yogi use.
     """
-
-    def __init__(
-        self,
-        params: ParamsT,
-        lr: float = 1e-2,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-3,
-        initial_accumulator: float = 1e-6,
-        weight_decay: float = 0.0,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "initial_accumulator": initial_accumulator,
-            "weight_decay": weight_decay,
-        }
-        super().__init__(params, defaults)
 
     def check(self, group: dict[str, Any]) -> None:
         require(self.who, "lr", group["lr"])

@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hvadam_bench.analysis import statistics
+from hvadam_bench.analysis import profiles, statistics
 from hvadam_bench.analysis.grouping import ContenderRuns, TaskResults
-from hvadam_bench.analysis.medians import median_to_target, target_of
 from hvadam_bench.pages.cells import units_of
 from hvadam_bench.pages.formatting import Units
 from hvadam_bench.pages.palette import label
@@ -74,12 +73,12 @@ def rates(task: TaskResults) -> Chart | None:
 
 
 def profile(tasks: Sequence[TaskResults]) -> Chart | None:
-    """Return how often each is at the reference's end within τ times the steps of the quickest.
+    """Return how often each is at the target within τ times the steps of the quickest.
 
-    Over the tasks with such an end, for the contenders that were run on all of them: who was not
+    Over the tasks with a target, for the contenders that were run on all of them: who was not
     run on a task has not lost there.
     """
-    told = [(task, goal) for task in tasks if (goal := target_of(task)) is not None]
+    told = [(task, goal) for task in tasks if (goal := profiles.target_of(task)) is not None]
     if len(told) < 2:
         return None
     fields = [{one.name for one in task.race if one.judged} for task, _ in told]
@@ -87,14 +86,12 @@ def profile(tasks: Sequence[TaskResults]) -> Chart | None:
     everywhere = [one.name for one in told[0][0].race if one.name in common]
     costs = {
         str(i): {
-            name: median_to_target(
-                task.contenders[name].judged, task.metric, goal, lambda reached: reached.step
-            )
+            name: profiles.middle_reached(task.contenders[name].judged, task.metric, goal).step
             for name in everywhere
         }
         for i, (task, goal) in enumerate(told)
     }
-    found = statistics.profile(costs)
+    found = profiles.profile(costs)
     furthest = max((tau for steps in found.values() for tau, _ in steps), default=1.0)
     traces = [
         {

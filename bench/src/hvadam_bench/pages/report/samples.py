@@ -14,7 +14,7 @@ from typing import Any
 
 from hvadam_bench.analysis import statistics
 from hvadam_bench.analysis.grouping import TaskResults
-from hvadam_bench.analysis.medians import middle_run
+from hvadam_bench.analysis.judging import middle_run
 from hvadam_bench.pages.formatting import Units
 from hvadam_bench.pages.report.tables import units_of
 from hvadam_bench.running.records import Record, Store

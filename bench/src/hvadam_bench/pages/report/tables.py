@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from hvadam_bench.analysis import statistics
+from hvadam_bench.analysis import profiles, statistics
 from hvadam_bench.analysis.grouping import ContenderRuns, TaskResults, describe_options, statuses
 from hvadam_bench.analysis.judging import judge_against, leaders
-from hvadam_bench.analysis.medians import median_to_target, target_of
 from hvadam_bench.pages.cells import against_cell, reading_of_verdicts, units_of, value_cell
 from hvadam_bench.pages.formatting import NOT_FID, NOTHING, Units, seconds
 from hvadam_bench.pages.palette import ABLATION, label
@@ -59,10 +58,10 @@ def results(task: TaskResults) -> Table:
 
 
 def speed(task: TaskResults) -> Table | None:
-    """Return how soon each got to where the reference ended, and the time of a step, if timed."""
-    goal, units = target_of(task), units_of(task)
+    """Return how soon each got to the reference's target, and the time of a step, if timed."""
+    goal, units = profiles.target_of(task), units_of(task)
     timed = any(one.timed for one in task.race)
-    end = f"{label(task.reference.name)}'s end" if task.reference else ""
+    end = f"{label(task.reference.name)}'s target" if task.reference else ""
     pace, steps_to, time_to = "time per step", f"steps to {end}", f"time to {end}"
     there_too = "runs that got there"
     columns = {
@@ -78,8 +77,8 @@ def speed(task: TaskResults) -> Table | None:
     for one in task.race:
         cells = {pace: Cell(_pace(one), records=one.timed)}
         if goal is not None:
-            steps = median_to_target(one.judged, task.metric, goal, lambda reached: reached.step)
-            time = median_to_target(one.timed, task.metric, goal, lambda reached: reached.seconds)
+            steps, _ = profiles.middle_reached(one.judged, task.metric, goal)
+            _, time = profiles.middle_reached(one.timed, task.metric, goal)
             there = [statistics.time_to_target(run, task.metric, goal) for run in one.judged]
             reached = f"{len(there) - there.count(None)} of {len(there)}"
             soon = f"{steps:,.0f}" if math.isfinite(steps) else "not reached"
@@ -98,8 +97,8 @@ def speed(task: TaskResults) -> Table | None:
     )
     if at:
         reading += (
-            f" {end}: {at} on the validation split, the median of its runs. First evaluation at "
-            "which it was reached, median over seeds."
+            f" {end}: {at} on the validation split, its best by {100 * profiles.SHARE:g}% of a "
+            "run, median over its runs. First evaluation at which half of the runs had reached it."
         )
     return Table(["", *shown], rows, "Speed", reading)
 

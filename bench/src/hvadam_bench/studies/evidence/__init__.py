@@ -1,1 +1,18 @@
-"""The comparison: what it runs, what its records say, and which of the paper's claims hold."""
+"""Where does HVAdam pay? On smooth problems, at doses of gradient noise, and with mini-batches."""
+
+from hvadam_bench.studies._study import Study
+from hvadam_bench.studies.evidence import measure, page, plan, result, tables
+
+STUDY = Study(
+    "evidence",
+    "Find out where HVAdam pays: the whole comparison, in hours; it goes on where records end.",
+    plan.plan,
+    measure.measure,
+    page.render,
+    {
+        "evidence": result.Evidence,
+        "baselines": result.Baselines,
+        "evaluation-times": result.EvaluationTimes,
+    },
+    tables.printed,
+)

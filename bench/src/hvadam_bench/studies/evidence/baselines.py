@@ -1,20 +1,15 @@
 """What trivial models reach on the mini-batch tasks: whatever was trained there must do better.
 
-    hvadam baselines
-
-fits logistic regression on pixels where a task has images and an interpolated bigram where it has
-text, on the same splits that the task's runs have, and writes `results/baselines.json`. Nothing is
-drawn at random; other machines may round other last digits.
+Logistic regression on pixels is fitted where a task has images and an interpolated bigram where it
+has text, on the same splits that the task's runs have. Nothing is drawn at random; other machines
+may round other last digits.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -25,51 +20,14 @@ from torch.nn.functional import cross_entropy
 from hvadam_bench import tasks
 from hvadam_bench.data.text import Corpus
 from hvadam_bench.problems.corpora import corpus
-from hvadam_bench.running.files import write_atomically
-from hvadam_bench.studies import _results
 from hvadam_bench.studies._study import OnProgress, ignore_progress
-from hvadam_bench.tasks._images import ImageProblem
+from hvadam_bench.studies.evidence.result import Baseline, Baselines
+from hvadam_bench.tasks.vision.classification import ImageProblem
 
-Method = Literal["logistic regression on pixels", "interpolated bigram"]
-# Of L-BFGS in logistic regression: the best on the validation split of so many looks is kept.
+# L-BFGS in logistic regression: the best on the validation split of so many looks is kept.
 LOOKS, ITERATIONS = 15, 10
-# Of expectation-maximization, which has settled to four digits long before.
+# Rounds of expectation-maximization, which has settled to four digits long before.
 ROUNDS = 200
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """What a trivial model reaches on one task.
-
-    Attributes:
-        method: Which model.
-        metric: The task's.
-        valid, test: Its value on both splits; all of the validation text where a task's curve is of
-            a part of it.
-    """
-
-    method: Method
-    metric: str
-    valid: float
-    test: float
-
-
-@dataclass(frozen=True)
-class Baselines:
-    """The baselines of several tasks, by task."""
-
-    scale: str
-    of: Mapping[str, Baseline]
-
-    def save(self, path: Path) -> None:
-        """Write the JSON form."""
-        text = json.dumps(_results.to_json(self), indent=1, allow_nan=False)
-        write_atomically(path, f"{text}\n".encode())
-
-    @classmethod
-    def load(cls, path: Path) -> Baselines:
-        """Read the JSON form."""
-        return _results.from_json(cls, json.loads(path.read_text(encoding="utf-8")))
 
 
 class Labelled(NamedTuple):
@@ -79,38 +37,29 @@ class Labelled(NamedTuple):
     labels: Tensor
 
 
-class Accuracies(NamedTuple):
-    """Percent right on both splits that nothing was fitted to."""
+class Fitted(NamedTuple):
+    """Percent right, or mean nats a token, on both splits that nothing was fitted to."""
 
     valid: float
     test: float
-
-
-class Losses(NamedTuple):
-    """Mean nats a token on both splits, and the weights of bigrams, single tokens and chance."""
-
-    valid: float
-    test: float
-    weights: tuple[float, ...]
+    weights: tuple[float, ...] = ()  # of bigrams, single tokens and chance
 
 
 def measure(scale: str = "laptop", on_progress: OnProgress = ignore_progress) -> Baselines:
     """Return the baselines of the mini-batch tasks at one scale.
 
     Raises:
-        DataError: the data of a task is not here.
+        DataError: The data of a task is not here.
     """
     found: dict[str, Baseline] = {}
-    for task, baseline in _BASELINES.items():
+    for task, fit in _FITS.items():
         on_progress(task, 0.0)
-        found[task] = baseline(task, scale)
-        on_progress(task, 1 / len(_BASELINES))
+        found[task] = fit(task, scale)
+        on_progress(task, 1 / len(_FITS))
     return Baselines(scale, found)
 
 
-def logistic_regression(
-    train: Labelled, valid: Labelled, test: Labelled, classes: int
-) -> Accuracies:
+def logistic_regression(train: Labelled, valid: Labelled, test: Labelled, classes: int) -> Fitted:
     """Fit a linear classifier by L-BFGS from zeros, stopped where the validation split is best."""
     weight = torch.zeros(classes, train.features.shape[1], requires_grad=True)
     bias = torch.zeros(classes, requires_grad=True)
@@ -129,14 +78,14 @@ def logistic_regression(
             guesses = (split.features @ weight.T + bias).argmax(1)
             return 100 * (guesses == split.labels).double().mean().item()
 
-    found: list[Accuracies] = []
+    found: list[Fitted] = []
     for _ in range(LOOKS):
         optimizer.step(closure)
-        found.append(Accuracies(accuracy(valid), accuracy(test)))
+        found.append(Fitted(accuracy(valid), accuracy(test)))
     return max(found, key=lambda one: one.valid)
 
 
-def interpolated_bigram(text: Corpus) -> Losses:
+def interpolated_bigram(text: Corpus) -> Fitted:
     """Mix the shares of pairs, of single tokens and of chance in training text.
 
     The weights are those under which the validation text is likeliest.
@@ -144,18 +93,18 @@ def interpolated_bigram(text: Corpus) -> Losses:
     References:
         Jelinek and Mercer, 1980.
     """
-    single = np.bincount(text.train, minlength=len(text.vocabulary)) / len(text.train)
-    pairs, counts = np.unique(_pairs(text.train, len(text.vocabulary)), return_counts=True)
-    starts = np.bincount(text.train[:-1], minlength=len(text.vocabulary))
+    size = len(text.vocabulary)
+    single = np.bincount(text.train, minlength=size) / len(text.train)
+    pairs, counts = np.unique(_pairs(text.train, size), return_counts=True)
+    starts = np.bincount(text.train[:-1], minlength=size)
 
     def chances(stream: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return what each of the three says of every token but the first."""
-        asked = _pairs(stream, len(text.vocabulary))
+        asked = _pairs(stream, size)
         at = np.searchsorted(pairs, asked).clip(max=len(pairs) - 1)
         seen = np.where(pairs[at] == asked, counts[at], 0)
         bigram = seen / np.maximum(starts[stream[:-1]], 1)
-        even = np.full(len(asked), 1 / len(text.vocabulary))
-        return np.stack([bigram, single[stream[1:]], even])
+        return np.stack([bigram, single[stream[1:]], np.full(len(asked), 1 / size)])
 
     valid = chances(text.valid)
     weights = np.full(3, 1 / 3)
@@ -163,7 +112,7 @@ def interpolated_bigram(text: Corpus) -> Losses:
         shares = weights[:, None] * valid
         weights = (shares / shares.sum(axis=0)).mean(axis=1)
     ends = [float(-np.log(weights @ one).mean()) for one in (valid, chances(text.test))]
-    return Losses(ends[0], ends[1], tuple(map(float, weights)))
+    return Fitted(ends[0], ends[1], tuple(map(float, weights)))
 
 
 def _pairs(stream: NDArray[np.int64], vocabulary: int) -> NDArray[np.int64]:
@@ -171,7 +120,7 @@ def _pairs(stream: NDArray[np.int64], vocabulary: int) -> NDArray[np.int64]:
     return stream[:-1] * vocabulary + stream[1:]
 
 
-def _of_images(task: str, scale: str) -> Baseline:
+def _fit_images(task: str, scale: str) -> Baseline:
     problem = tasks.get(task).build(tasks.get(task).scales[scale], 0, "standard")
     assert isinstance(problem, ImageProblem)
     splits: list[Labelled] = []
@@ -181,24 +130,24 @@ def _of_images(task: str, scale: str) -> Baseline:
     train, valid, test = splits
     classes = int(max(split.labels.max() for split in splits)) + 1
     found = logistic_regression(train, valid, test, classes)
-    ends = (round(value, 2) for value in found)
+    ends = (round(value, 2) for value in found[:2])
     return Baseline("logistic regression on pixels", tasks.get(task).metric, *ends)
 
 
-def _of_text(task: str, scale: str) -> Baseline:
+def _fit_text(task: str, scale: str) -> Baseline:
     metric, settings = tasks.get(task).metric, tasks.get(task).scales[scale]
     parts = (settings.get(name) for name in ("tokens", "evaluated", "vocabulary"))
     found = interpolated_bigram(corpus(settings["data"], *parts))
-    in_unit = math.exp if metric == "perplexity" else lambda loss: loss / math.log(2)
-    digits = 2 if metric == "perplexity" else 4
-    ends = (round(in_unit(loss), digits) for loss in (found.valid, found.test))
+    if metric == "perplexity":
+        ends = (round(math.exp(loss), 2) for loss in found[:2])
+    else:
+        ends = (round(loss / math.log(2), 4) for loss in found[:2])
     return Baseline("interpolated bigram", metric, *ends)
 
 
-_BASELINES: dict[str, Callable[[str, str], Baseline]] = {
-    "fashion_mnist_60k": _of_images,
-    "cifar10_resnet8": _of_images,
-    "shakespeare_gpt": _of_text,
-    "ptb_lstm128": _of_text,
+_FITS: dict[str, Callable[[str, str], Baseline]] = {
+    "fashion_mnist_60k": _fit_images,
+    "cifar10_resnet8": _fit_images,
+    "shakespeare_gpt": _fit_text,
+    "ptb_lstm128": _fit_text,
 }
-TASKS: Sequence[str] = tuple(_BASELINES)

@@ -1,93 +1,62 @@
-"""What the comparison found: the content of ``results/evidence.json``.
+"""The results of the comparison: `evidence.json`, and what is measured besides the runs.
 
-None stands for what has no number: a run that came to no end, a measure that a task has not. What
-compares two contenders counts more as better: the logarithm of how many times lower a loss is, or
+None stands for what has no number: a run that diverged, a measure that a task has not. Differences
+between two contenders count more as better: the logarithm of how many times lower a loss is, or
 points of accuracy.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from hvadam_bench.analysis.effects import Verdict
 from hvadam_bench.analysis.statistics import Metric
-from hvadam_bench.studies import _results
+from hvadam_bench.studies.speed.result import Quartiles
 
-Goal = Literal["min", "max"]
-# How differences are measured: as factors between losses, or as points of accuracy.
-Unit = Literal["factor", "points"]
 Number = float | None
-Counts = Mapping[str, int]  # verdict -> on how many tasks
-Profile = tuple[tuple[float, float], ...]  # (factor, share of the tasks within it), rising
+Counts = Mapping[str, int]  # verdict or contender -> on how many tasks
 
 
 @dataclass(frozen=True)
-class Beside:
-    """One contender beside another, paired by seed.
+class Difference:
+    """The paired difference of one contender to another, over the seeds that both have."""
 
-    Attributes:
-        rival: The other.
-        n: Seeds that both have.
-        amount, low, high: The difference and its 95% interval; more is better.
-        p: How often chance does as much, corrected for all contenders of the task.
-        verdict: What it amounts to.
-    """
-
-    rival: str
-    n: int
+    rival: str  # the other contender
+    n: int  # seeds
     amount: Number
-    low: Number
+    low: Number  # the ends of the 95% interval
     high: Number
-    p: Number
+    p: Number  # of the sign-flip test, corrected for all contenders of the task
     verdict: Verdict
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """One contender's runs on one task.
+    """One contender's runs on one task."""
 
-    Attributes:
-        options: What it was judged with, the learning rate among them.
-        tuned: Whether its learning rate was chosen among several.
-        rate_of: Whose rate it takes instead; "" if it is its own.
-        at_edge: Whether the best rate is at the edge of those tried.
-        rates: Learning rate -> validation value in tuning, median over the tuning seeds.
-        decay: The weight decay that its runs worked with, such as "decoupled 0.01".
-        values: The judged runs' test values, by seed.
-        median, low, high: Their median and quartiles.
-        arrived: The share of runs that solved the task, where the task says what that is.
-        evaluations: Gradient evaluations of a run, line searches included; the median.
-        to_target: Those by which half of the runs were at the target; None if fewer got there.
-        others: Medians of what else was measured.
-        against_reference: Beside the task's reference; None for itself.
-        picture: What the run in the middle had made of a picture at its end: a PNG in base64.
-    """
-
-    options: Mapping[str, Any]
-    tuned: bool
-    rate_of: str
-    at_edge: bool
-    rates: Mapping[str, Number]
-    decay: str
-    values: tuple[Number, ...]
+    options: Mapping[str, Any]  # that it was judged with, the learning rate among them
+    tuned: bool  # whether its learning rate was chosen among several
+    rate_of: str  # whose rate it takes instead; "" if it is its own
+    at_edge: bool  # whether the best rate is at the edge of those tried
+    rates: Mapping[str, Number]  # learning rate -> validation value, median over tuning seeds
+    decay: str  # the weight decay that its runs worked with, such as "decoupled 0.01"
+    values: tuple[Number, ...]  # the judged runs' test values, by seed
     median: Number
-    low: Number
+    low: Number  # the quartiles
     high: Number
-    arrived: Number
-    evaluations: Number
-    to_target: Number
-    others: Mapping[str, Number]
-    against_reference: Beside | None
-    picture: str | None
+    arrived: Number  # the share of runs that solved the task, if the task says what that is
+    evaluations: Number  # gradient evaluations of a run, line searches included; the median
+    to_target: Number  # those by which half of the runs were at the target; None if fewer were
+    others: Mapping[str, Number]  # medians of the other measures
+    against_reference: Difference | None  # None for the reference itself
+    picture: str | None  # what the run in the middle made of a picture: a PNG in base64
 
     @property
     def diverged(self) -> int:
-        """Return how many runs came to no end."""
+        """Return how many runs diverged."""
         return sum(value is None for value in self.values)
 
 
@@ -101,50 +70,31 @@ class Trivial:
 
 @dataclass(frozen=True)
 class TaskEvidence:
-    """A finished task with everyone on it.
-
-    Attributes:
-        task, title: Its name, and what was run.
-        scale, settings: Its scale, and what is not as usual there.
-        metric, goal: What is judged.
-        steps: Of a run, each a gradient evaluation.
-        evaluations: Points of a curve.
-        seeds, trials, tuning_seeds: Judged runs; learning rates at first, and runs of each rate.
-        unit, margin: How differences are measured, and the smallest that matters.
-        power: The smallest difference to the reference that these seeds show four times in five.
-        reference, family_best, best: Whom all are compared with; the best of Adam's family and the
-            best of all, by their medians.
-        solved: Whether anybody solves it; if not, it gives no verdict.
-        target: The value for the time to the target.
-        baseline: What it must beat.
-        contenders: By name, in the order of tables.
-        duels: HVAdam beside each of the others.
-        momentum: HVAdam with more momentum beside Adam with as much, where both ran.
-    """
+    """A finished task with everyone on it."""
 
     task: str
     title: str
     scale: str
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any]  # that are not as usual at this scale
     metric: str
-    goal: Goal
-    steps: int
-    evaluations: int
-    seeds: int
-    trials: int
-    tuning_seeds: int
-    unit: Unit
-    margin: float
-    power: Number
-    reference: str
-    family_best: str | None
-    best: str | None
-    solved: bool
-    target: Number
+    goal: Literal["min", "max"]
+    steps: int  # of a run, each a gradient evaluation
+    evaluations: int  # points of a curve
+    seeds: int  # judged runs
+    trials: int  # learning rates at first
+    tuning_seeds: int  # runs of each rate
+    unit: Literal["factor", "points"]  # of differences
+    margin: float  # the smallest difference that matters
+    power: Number  # the smallest difference that these seeds show four times in five
+    reference: str  # everyone is compared with it
+    family_best: str | None  # the best of Adam's family, by the medians
+    best: str | None  # the best of all, by the medians
+    solved: bool  # whether anybody solves the task; if not, it gives no verdict
+    target: Number  # the value for the time to the target
     baseline: Trivial | None
-    contenders: Mapping[str, Entrant]
-    duels: Mapping[str, Beside]
-    momentum: Beside | None
+    contenders: Mapping[str, Entrant]  # in the order of tables
+    duels: Mapping[str, Difference]  # of HVAdam to each of the others
+    momentum: Difference | None  # of HVAdam with more momentum to Adam with as much
 
     @property
     def measure(self) -> Metric:
@@ -154,10 +104,10 @@ class TaskEvidence:
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A study with runs to come, which counts nowhere; `about` if a task has several."""
+    """A contest with runs to come, which counts nowhere."""
 
     task: str
-    about: str
+    about: str  # the batch, if the task has several contests
     finished: int  # contenders
     of: int
     runs: int
@@ -165,32 +115,25 @@ class Unfinished:
 
 @dataclass(frozen=True)
 class Suite:
-    """The tasks of one kind.
+    """The tasks of one part.
 
     Attributes:
-        part: "smooth" or "minibatch".
-        reference: Whom everyone is compared with.
-        family: Adam's family there.
-        tasks: Those that are finished.
-        unfinished: Those that are not.
-        standings: How HVAdam stands on the tasks that give a verdict: beside the "reference", the
+        standings: How HVAdam stands on the tasks that give a verdict: against the "reference", the
             best of the "family" and, where it runs, the "control"; "momentum" is HVAdam with more
-            momentum beside Adam with as much.
-        best: Contender -> on how many tasks that are solved it has the best median of all.
-        profiles: Contender -> on which share of the tasks it reaches the target within which
-            factor of the quickest; of those who ran on all of them.
-        scores: Contender -> the area below that, from 0 to 1.
+            momentum against Adam with as much.
+        profiles: Contender -> (factor, share of the tasks on which it reaches the target within
+            this factor of the quickest), rising; only of those who ran on all tasks.
     """
 
     part: str
-    reference: str
-    family: tuple[str, ...]
-    tasks: tuple[TaskEvidence, ...]
+    reference: str  # everyone is compared with it
+    family: tuple[str, ...]  # Adam's
+    tasks: tuple[TaskEvidence, ...]  # that are finished
     unfinished: tuple[Unfinished, ...]
     standings: Mapping[str, Counts]
-    best: Counts
-    profiles: Mapping[str, Profile]
-    scores: Mapping[str, float]
+    best: Counts  # contender -> on how many solved tasks it has the best median of all
+    profiles: Mapping[str, tuple[tuple[float, float], ...]]
+    scores: Mapping[str, float]  # the areas below the profiles, from 0 to 1
 
     @property
     def rival(self) -> str | None:
@@ -202,51 +145,33 @@ class Suite:
 
 @dataclass(frozen=True)
 class Dose:
-    """One task at one size of its batches: HVAdam beside Adam, and what its hidden vector did.
-
-    Attributes:
-        task, title: Which.
-        batch: Examples in a batch, `share` of all that there are, if that is known.
-        steps, n: Of a run; seeds.
-        amount, low, high: HVAdam beside Adam, and its 90% interval: of five seeds the range, for
-            so few have no 95% one.
-        alignment, hidden_share: HVAdam's diagnostics at step `seen`; medians over runs.
-        hidden_most: The largest share of the step that its hidden part had at any evaluation.
-        rates: The learning rates of both.
-    """
+    """One task at one size of its batches: HVAdam against Adam, and what its hidden vector did."""
 
     task: str
     title: str
-    batch: int
-    share: Number
+    batch: int  # examples
+    share: Number  # of all examples, if that is known
     steps: int
-    n: int
-    amount: Number
-    low: Number
+    n: int  # seeds
+    amount: Number  # HVAdam's difference to Adam
+    low: Number  # its 90% interval: that of five seeds is their range; so few have no 95% one
     high: Number
-    alignment: Number
+    alignment: Number  # HVAdam's diagnostics at step `seen`; medians over runs
     hidden_share: Number
-    hidden_most: Number
+    hidden_most: Number  # the largest share of the step that its hidden part ever had
     seen: int
-    rates: Mapping[str, Number]
+    rates: Mapping[str, Number]  # the learning rates of both
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A threshold on a diagnostic above which HVAdam ended lower than Adam.
-
-    Attributes:
-        diagnostic: Which.
-        threshold: Where the doses part best.
-        right: On how many doses it is right, `of` so many.
-        guess: On how many the better of "always" and "never" is.
-    """
+    """A threshold on a diagnostic above which HVAdam ended lower than Adam."""
 
     diagnostic: str
     threshold: float
-    right: int
+    right: int  # on how many doses it is right
     of: int
-    guess: int
+    guess: int  # on how many the better of "always" and "never" is
 
     @property
     def useful(self) -> bool:
@@ -256,17 +181,11 @@ class Rule:
 
 @dataclass(frozen=True)
 class Noise:
-    """The dose of noise and the response to it.
+    """The response to ever smaller batches."""
 
-    Attributes:
-        doses: Those that are finished, task by task, the largest batch first.
-        unfinished: Those that are not.
-        rule: A rule of thumb, the best there is; None without doses that tell.
-    """
-
-    doses: tuple[Dose, ...]
+    doses: tuple[Dose, ...]  # that are finished, task by task, the largest batch first
     unfinished: tuple[Unfinished, ...]
-    rule: Rule | None
+    rule: Rule | None  # the best there is; None without doses that tell
 
     @property
     def hidden_most(self) -> Number:
@@ -277,75 +196,48 @@ class Noise:
 
 @dataclass(frozen=True)
 class Cost:
-    """A gradient evaluation with one contender's step on one task.
+    """A gradient evaluation with one contender's step on one task."""
 
-    Attributes:
-        milliseconds: The median over rounds.
-        ratio, low, high: In that of the task's reference: median and quartiles; 1 for itself.
-    """
-
-    milliseconds: float
-    ratio: float
+    milliseconds: float  # the median over rounds
+    ratio: float  # to the reference's time: the median and the quartiles; 1 for the reference
     low: float
     high: float
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What evaluations took in a pass of their own, contenders in turns with the reference.
-
-    Attributes:
-        machine, threads, rounds: How it was measured.
-        ours: Part -> HVAdam's time in the reference's: least, median and most of the tasks.
-        of: Task -> contender -> what it took.
-    """
+    """What evaluations took in a pass of their own, contenders in turns with the reference."""
 
     machine: str
     threads: int
     rounds: int
-    ours: Mapping[str, tuple[float, float, float]]
-    of: Mapping[str, Mapping[str, Cost]]
+    ours: Mapping[str, tuple[float, float, float]]  # part -> least, median, most of HVAdam's ratios
+    of: Mapping[str, Mapping[str, Cost]]  # task -> contender -> cost
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper.
-
-    Attributes:
-        claim, where: What it says, and where in the paper.
-        verdict: One of those in `claims`.
-        note: Why; for what is not testable here, what would test it.
-    """
+    """A claim of the paper."""
 
     claim: str
-    where: str
-    verdict: str
-    note: str
+    where: str  # in the paper
+    verdict: str  # one of those in `_words`
+    note: str  # why; for a claim that is not testable here, what would test it
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that the pages tell.
+    """Everything that the pages say."""
 
-    Attributes:
-        versions: Of packages that the runs were made with; more than one if they changed.
-        machines, commits: What they were made on, and of.
-        runs, hours: How many, and their training in all.
-        smooth, minibatch: The two suites.
-        noise: What lies between them.
-        costs: What evaluations take; None if that was not measured.
-        claims: The paper's, judged.
-    """
-
-    versions: Mapping[str, tuple[str, ...]]
+    versions: Mapping[str, tuple[str, ...]]  # of packages; several if they changed meanwhile
     machines: tuple[str, ...]
     commits: tuple[str, ...]
     runs: int
-    hours: float
+    hours: float  # of training, in all
     smooth: Suite
     minibatch: Suite
     noise: Noise
-    costs: Costs | None
+    costs: Costs | None  # None if they were not measured
     claims: tuple[Claim, ...]
 
     @property
@@ -358,13 +250,76 @@ class Evidence:
         """Return the finished tasks of both suites."""
         return (*self.smooth.tasks, *self.minibatch.tasks)
 
-    def to_text(self) -> str:
-        """Return the JSON form, an object a line or so."""
-        plain = _results.to_json(self)
-        text = json.dumps(plain, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-        return text.replace('},"', '},\n"') + "\n"
 
-    @classmethod
-    def load(cls, path: Path) -> Evidence:
-        """Read the JSON form."""
-        return _results.from_json(cls, json.loads(path.read_text(encoding="utf-8")))
+@dataclass(frozen=True)
+class Baseline:
+    """What a trivial model reaches on one task; on all of the validation text, if it has text."""
+
+    method: str
+    metric: str
+    valid: float
+    test: float
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """The baselines of several tasks, by task: `baselines.json`."""
+
+    scale: str
+    of: Mapping[str, Baseline]
+
+
+@dataclass(frozen=True)
+class EvaluationTime:
+    """One contender's evaluations on one task, with a number per round in the tuples."""
+
+    evaluations: int  # in a timed group, at the least: a step of L-BFGS is never cut
+    seconds: tuple[float, ...]  # of an evaluation and its share of a step
+    reference_seconds: tuple[float, ...]  # in the reference's group next to it
+
+    DERIVED: ClassVar = ("milliseconds", "ratio")
+
+    @property
+    def milliseconds(self) -> Quartiles:
+        """Return the quartiles of an evaluation's milliseconds."""
+        return Quartiles.of([1e3 * one for one in self.seconds])
+
+    @property
+    def ratio(self) -> Quartiles:
+        """Return the quartiles of an evaluation's time over that of the reference's."""
+        pairs = zip(self.seconds, self.reference_seconds, strict=True)
+        return Quartiles.of([own / other for own, other in pairs])
+
+
+@dataclass(frozen=True)
+class TaskTimes:
+    """Everyone's evaluations on one task."""
+
+    part: str
+    reference: str
+    contenders: Mapping[str, EvaluationTime]  # without the reference
+
+    DERIVED: ClassVar = ("reference_milliseconds",)
+
+    @property
+    def reference_milliseconds(self) -> Quartiles:
+        """Return the quartiles of the reference's milliseconds, over all its groups."""
+        return Quartiles.of(
+            [1e3 * x for one in self.contenders.values() for x in one.reference_seconds]
+        )
+
+
+@dataclass(frozen=True)
+class EvaluationTimes:
+    """Every raw number and what it was made with: `evaluation-times.json`.
+
+    Budgets count evaluations, so that they are the same on every machine; this says what one of
+    them takes with the step that follows it, compared with the reference's.
+    """
+
+    date: str
+    environment: Mapping[str, Any]  # versions, machine and sources
+    alone: bool | None  # whether nobody else kept the machine busy; None if that is not known
+    threads: int  # of torch
+    rounds: int  # pairs of groups for each contender
+    tasks: Mapping[str, TaskTimes]

@@ -1,6 +1,6 @@
 """Timing gradient evaluations with their steps, as the comparison's runs take them.
 
-    hvadam evaluation-times
+    hvadam evidence --steps times
 
 trains every contender of the two suites for a moment, in turns with the suite's reference, by the
 runner's own steps at the settings and first learning rates of the studies: fetching the batch, both
@@ -26,7 +26,7 @@ from hvadam_bench.running.machine import Company
 from hvadam_bench.running.runner import reproducible
 from hvadam_bench.running.training import DivergedError, Training
 from hvadam_bench.studies._study import OnProgress, ignore_progress
-from hvadam_bench.studies.evidence.evaluation_times import (
+from hvadam_bench.studies.evidence.result import (
     EvaluationTime,
     EvaluationTimes,
     TaskTimes,

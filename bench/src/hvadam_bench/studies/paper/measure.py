@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from hvadam_bench.analysis import statistics
 from hvadam_bench.analysis.grouping import ContenderRuns, TaskResults, describe_options
-from hvadam_bench.analysis.judging import judge_against
-from hvadam_bench.analysis.medians import median_of
+from hvadam_bench.analysis.judging import judge_against, median_of
 from hvadam_bench.running.records import Store
 from hvadam_bench.studies._study import Place
 from hvadam_bench.sweeping.costs import Costs

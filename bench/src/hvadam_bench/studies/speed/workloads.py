@@ -16,7 +16,7 @@ Made = tuple[nn.Module, Callable[[Any], Tensor]]
 
 def resnet18() -> Made:
     """Make a ResNet-18 with a batch of 32 images of 64×64."""
-    from hvadam_bench.models.resnet import Basic, ResNet
+    from hvadam_bench.tasks.vision.networks import Basic, ResNet
 
     images, labels = torch.randn(32, 3, 64, 64), torch.randint(0, 1000, (32,))
     network = ResNet(Basic, (2, 2, 2, 2), 1000, stem="imagenet")
@@ -44,8 +44,8 @@ def lstm() -> Made:
 
 def pinn() -> Made:
     """Make a physics-informed network of 3 × 50 with 2,500 points inside."""
-    from hvadam_bench.problems.physics.jets import jet
     from hvadam_bench.tasks._perceptron import tanh_mlp
+    from hvadam_bench.tasks.physics.jets import jet
 
     points = torch.rand(2500, 2)
 

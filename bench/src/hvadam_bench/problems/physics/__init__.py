@@ -1,1 +1,0 @@
-"""Equations as physics-informed networks have them: residuals at points, no grid of unknowns."""

@@ -1,0 +1,108 @@
+"""What a gradient is made of: trend, zigzag and the rest, from the dots of one pass.
+
+The hidden vector v splits the momentum at a right angle, m_hat = v + z: v is the trend, z the
+zigzag. The next gradient g is held against both before it enters the momentum:
+
+    trend  = cos²(g, v), negative where g points against v
+    zigzag = cos²(g, z) where g points against z, and 0 where it does not
+    rest   = 1 - |trend| - zigzag
+
+Across a valley g points against z again and again; noise is orthogonal to v and to z if there are
+many dimensions. One z cannot hold a zigzag in many directions, so the rest is no level of noise.
+
+Written once for any array namespace ``xp``, as the policy in ``scalars``, which moves v.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hvadam.core import scalars as policy
+
+SHARES = ("trend", "zigzag", "rest")
+# The policy's scalars of v; how many gradients were read; the last shares; their averages, biased.
+FIELDS = (*policy.FIELDS, "readings", *SHARES, *(f"{name}_sum" for name in SHARES))
+INITIAL = (*policy.INITIAL, *[0.0] * (len(FIELDS) - len(policy.INITIAL)))
+# The paper's defaults: the decay of the alignment average, and where v restarts.
+BETA2, THRESHOLD = 0.999, 0.1
+AVERAGE = 20  # readings, about as many as an average remembers
+
+
+def advance(
+    xp: Any, state: Sequence[Any], dots: Sequence[Any], *, rounding: float
+) -> tuple[Any, list[Any]]:
+    """Move v to where the momentum puts it, and hold a gradient against it.
+
+    Args:
+        xp: The array namespace.
+        state: One value for each of FIELDS.
+        dots: ‖v-m̂‖², <v-m̂,v>, ‖m̂‖², ‖v‖², ‖g‖², <g,v> and <g,v-m̂>: m̂ is the momentum before
+            g enters it, and v what the last gradient found it to be.
+        rounding: Machine epsilon of the dtype that v and m are kept in.
+
+    Returns:
+        The weight that stays on v, which becomes ``mix v + (1 - mix) m̂``, and the next state. A
+        gradient that cannot be read (zero, not finite, or with no momentum before it) leaves the
+        averages as they are, and its shares are NaN.
+
+    Example:
+        >>> state = list(INITIAL)
+        >>> state[1] = 0.0  # a hidden vector has started: v = (1, 1), m̂ = (1, 0), g = (1, 1)
+        >>> mix, after = advance(policy.Floats, state, [1, 1, 1, 2, 2, 2, 1], rounding=2**-52)
+        >>> mix, dict(zip(FIELDS, after))["rest"]  # v is (1, 0): half of g lies along it
+        (0.0, 0.5)
+    """
+    vector, (readings, *rest) = state[: len(policy.FIELDS)], state[len(policy.FIELDS) :]
+    dd, dv, mm, vv, gg, gv, gd = dots
+    moved = policy.decide(
+        xp,
+        vector,
+        [dd, dv, mm, vv],
+        beta2=BETA2,
+        threshold=THRESHOLD,
+        gain=policy.GAINS["linear"],  # nobody steps by it
+        restart_rule="paper",
+        rounding=rounding,
+    )
+    mix, norm = moved[policy.MIX], moved[policy.FIELDS.index("hidden_norm")]
+
+    # With the new v, m̂ - v is mix times what it was: the same direction, or the opposite one.
+    along, across = gv - (1.0 - mix) * gd, -mix * gd
+    one, zero = xp.ones_like(gg), xp.zeros_like(gg)
+    readable = xp.isfinite(gg) & xp.isfinite(gv) & xp.isfinite(gd) & (gg > 0) & (norm > 0)
+    apart = dd > (policy.ROUNDINGS * rounding) ** 2 * vv  # m̂ - v is more than rounding
+    against = readable & apart & (across < 0)
+    trend = along * abs(along) / xp.where(readable, gg * norm * norm, one)
+    zigzag = xp.where(against, gd**2 / xp.where(against, gg * dd, one), zero)
+    zigzag = xp.clip(zigzag, zero, one)  # rounding may exceed 1
+    trend = xp.clip(trend, zigzag - one, one - zigzag)
+    shares = [trend, zigzag, one - abs(trend) - zigzag]
+
+    decay = 1.0 - 1.0 / AVERAGE
+    sums = [
+        xp.where(readable, decay * old + (1.0 - decay) * share, old)
+        for old, share in zip(rest[len(SHARES) :], shares, strict=True)
+    ]
+    nan = zero * float("nan")
+    shown = [xp.where(readable, share, nan) for share in shares]
+    return mix, [*moved, readings + readable, *shown, *sums]
+
+
+def reading(state: Sequence[float]) -> dict[str, float]:
+    """Return the last shares, their averages and the alignment of v, by their names.
+
+    Averages are NaN before the first gradient that could be read.
+    """
+    values = dict(zip(FIELDS, state, strict=True))
+    weight = 1.0 - (1.0 - 1.0 / AVERAGE) ** values["readings"]
+    averages = {
+        f"{name}_average": values[f"{name}_sum"] / weight if weight else float("nan")
+        for name in SHARES
+    }
+    kept = ("readings", "alignment", "alignment_ema", "restarts")
+    return {
+        **{name: values[name] if weight else float("nan") for name in SHARES},
+        **averages,
+        **{name: values[name] for name in kept},
+    }

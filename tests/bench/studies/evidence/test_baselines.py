@@ -1,0 +1,112 @@
+"""Trivial models on made-up data whose answers are known."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from hvadam_bench.data.text import Corpus, number
+from hvadam_bench.studies.evidence.baselines import (
+    Labelled,
+    interpolated_bigram,
+    logistic_regression,
+    measure,
+)
+from hvadam_bench.studies.evidence.plan import MINIBATCH
+from hvadam_bench.studies.evidence.tables import trivial_models
+
+
+def text(train: str, valid: str, test: str) -> Corpus:
+    return number(train, valid, test)
+
+
+def test_what_always_follows_costs_nothing() -> None:
+    found = interpolated_bigram(text("ab" * 50, "ab" * 20, "ba" * 20))
+    assert found.weights == pytest.approx((1, 0, 0), abs=1e-6)
+    assert (found.valid, found.test) == pytest.approx((0, 0), abs=1e-6)
+
+
+def test_one_token_among_pairs_that_never_were_is_told_by_its_share() -> None:
+    # "b" is never followed by what follows it later; of five tokens in six are "a".
+    found = interpolated_bigram(text("aaaaab" * 200, "bb", "bb"))
+    assert found.weights[1] + found.weights[2] == pytest.approx(1, abs=1e-6)
+    # Chance says 1/2, the share of "b" is 1/6: chance explains the only pair best.
+    assert found.test == pytest.approx(math.log(2), rel=1e-3)
+
+
+def test_enough_text_tells_its_entropy_and_no_other_weights_are_likelier() -> None:
+    rng = np.random.default_rng(0)
+    following = rng.dirichlet(np.ones(4), size=4)
+
+    def written(count: int) -> np.ndarray:
+        tokens = [0]
+        for _ in range(count):
+            tokens.append(int(rng.choice(4, p=following[tokens[-1]])))
+        return np.array(tokens)
+
+    corpus = Corpus(written(8000), written(3000), written(3000), "abcd")
+    found = interpolated_bigram(corpus)
+    entropy = -np.log(following[corpus.test[:-1], corpus.test[1:]]).mean()
+    assert found.weights[0] > 0.95
+    assert found.test == pytest.approx(entropy, rel=5e-3)
+    few = Corpus(corpus.train[:30], corpus.valid, corpus.test, "abcd")
+    best = interpolated_bigram(few)
+    assert loss_by_hand(few, np.array(best.weights)) == pytest.approx(best.valid, rel=1e-9)
+    assert max(best.weights) < 0.95
+    for i, j in itertools.permutations(range(3), 2):
+        moved = np.array(best.weights)
+        step = min(0.01, moved[j])
+        moved[i] += step
+        moved[j] -= step
+        assert loss_by_hand(few, moved) >= best.valid - 1e-6
+
+
+def loss_by_hand(corpus: Corpus, weights: np.ndarray) -> float:
+    """Return the mean loss of the validation text, token by token."""
+    train = corpus.train.tolist()
+    pairs, before = Counter(itertools.pairwise(train)), Counter(train[:-1])
+
+    def loss(one: int, other: int) -> float:
+        bigram = pairs[one, other] / max(1, before[one])
+        return -math.log(weights @ [bigram, train.count(other) / len(train), 1 / 4])
+
+    known = {pair: loss(*pair) for pair in itertools.product(range(4), repeat=2)}
+    return float(np.mean([known[pair] for pair in itertools.pairwise(corpus.valid.tolist())]))
+
+
+def halves(count: int, seed: int) -> Labelled:
+    """Return points on two sides of a line."""
+    points = torch.randn(count, 2, generator=torch.Generator().manual_seed(seed))
+    return Labelled(points, (points[:, 0] + 2 * points[:, 1] > 0.5).long())
+
+
+def test_a_line_is_found_and_a_coin_is_not() -> None:
+    found = logistic_regression(halves(300, 0), halves(100, 1), halves(200, 2), classes=2)
+    assert min(found[:2]) > 98
+    blind = [Labelled(torch.zeros(90, 3), torch.arange(90) % 3) for _ in range(3)]
+    assert logistic_regression(*blind, classes=3).test == pytest.approx(100 / 3)
+
+
+def test_it_is_the_maximum_of_the_likelihood() -> None:
+    """One feature that is 1 or 0, and classes of known shares: the fit guesses the commoner."""
+    features = torch.tensor([[1.0]] * 10 + [[0.0]] * 10)
+    labels = torch.tensor([1] * 7 + [0] * 3 + [0] * 8 + [1] * 2)
+    split = Labelled(features, labels)
+    assert logistic_regression(split, split, split, classes=2).test == pytest.approx(75)
+
+
+def test_all_tasks_have_a_baseline() -> None:
+    found = measure("smoke")
+    assert set(found.of) == set(MINIBATCH)
+    assert {one.method for one in found.of.values()} == {
+        "logistic regression on pixels",
+        "interpolated bigram",
+    }
+    # The synthetic images are noisy copies of ten patterns: a linear classifier knows them.
+    assert found.of["fashion_mnist_60k"].test > 90
+    assert len(trivial_models(found).rows) == len(MINIBATCH)

@@ -1,0 +1,104 @@
+"""The whole evidence: what counts, what is not finished, and that it needs no runs."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from dataclasses import replace
+from pathlib import Path
+
+from made_evidence import fill, minibatch, smooth, told
+
+from hvadam_bench.running.records import Store
+from hvadam_bench.studies import Place
+from hvadam_bench.studies._results import from_json, save, to_json
+from hvadam_bench.studies.evidence.measure import compute, measure, store_of
+from hvadam_bench.studies.evidence.plan import AS_MUCH, CONTROL, plan
+from hvadam_bench.studies.evidence.result import Evidence
+
+
+def test_flip_the_records_and_the_counts_flip(good: Evidence, bad: Evidence) -> None:
+    for evidence, verdict in ((good, "ahead"), (bad, "behind")):
+        for suite in evidence.suites:
+            assert suite.standings["reference"][verdict] == 2
+            assert suite.standings["family"][verdict] == 2
+            assert sum(suite.standings["reference"].values()) == 2
+        assert evidence.smooth.standings["control"][verdict] == 2
+        assert evidence.smooth.standings["momentum"][verdict] == 2
+        assert "control" not in evidence.minibatch.standings
+    assert good.smooth.family == ("adam", CONTROL, "nadam")
+
+
+def test_what_is_not_finished_is_named_and_counts_nowhere(tmp_path: Path) -> None:
+    planned_ones = [smooth("heat_pinn"), smooth("two_spirals"), smooth("matrix_factorization")]
+    fill(tmp_path, {"smooth": planned_ones[:2]})
+    store = store_of(tmp_path, "smooth")
+    lost = next(
+        run for run in store if run.config.task == "two_spirals" and run.config.contender == "sgd"
+    )
+    store.path(lost.config).unlink()
+    evidence = told(tmp_path, {"smooth": planned_ones})
+    assert [task.task for task in evidence.smooth.tasks] == ["heat_pinn"]
+    assert sum(evidence.smooth.standings["reference"].values()) == 1
+    assert sum(evidence.smooth.best.values()) == 1
+    cut = {one.task: (one.finished, one.of) for one in evidence.smooth.unfinished}
+    assert cut == {"two_spirals": (5, 6), "matrix_factorization": (0, 6)}
+
+
+def test_nothing_finished_is_evidence_too(tmp_path: Path) -> None:
+    evidence = told(tmp_path, {"smooth": [smooth()]})
+    assert evidence.tasks == ()
+    assert evidence.smooth.standings == {}
+    assert evidence.noise.rule is None
+
+
+def test_the_evidence_comes_back_from_its_json(good: Evidence) -> None:
+    plain = json.loads(json.dumps(to_json(good), allow_nan=False))
+    assert from_json(Evidence, plain) == good
+
+
+def test_the_evidence_alone_is_computed_without_runs(tmp_path: Path) -> None:
+    """The place cannot run sweeps; new records are read, and nothing is trained."""
+    planned = plan(steps=("evidence",))
+    found = measure(planned, Place(tmp_path, tmp_path / "runs"))
+    assert found.keys() == {"evidence"}
+    assert found["evidence"].runs == 0
+    assert len(found["evidence"].smooth.unfinished) == 8
+
+
+def test_profiles_are_of_those_on_every_task(good: Evidence) -> None:
+    suite = good.smooth
+    assert set(suite.profiles) == {"adam", CONTROL, "nadam", "sgd", "hvadam", AS_MUCH}
+    assert suite.scores["hvadam"] == 1 > suite.scores["nadam"]
+
+
+def test_baselines_and_pictures_join_the_tasks(tmp_path: Path) -> None:
+    studies = {"minibatch": [minibatch(seeds=1)], "smooth": [smooth(seeds=1)]}
+    fill(tmp_path, studies)
+    store = Store(store_of(tmp_path, "smooth").folder)
+    for run in list(store):
+        drawn = {
+            "samples-0000000.png": b"first",
+            "samples-0000750.png": run.config.entrant.encode(),
+        }
+        store.put(replace(run, artifacts=tuple(drawn)), drawn)
+    results = tmp_path / "results"
+    results.mkdir()
+    one = {"method": "counting", "metric": "accuracy", "valid": 50.0, "test": 51.0}
+    (results / "baselines.json").write_text(
+        json.dumps({"scale": "laptop", "of": {"digits_cnn": one}})
+    )
+    evidence = compute(tmp_path, results, studies)
+    [digits] = evidence.minibatch.tasks
+    assert digits.baseline is not None
+    assert (digits.baseline.method, digits.baseline.value) == ("counting", 51.0)
+    [task] = evidence.smooth.tasks
+    assert {name: b64decode(one.picture or "") for name, one in task.contenders.items()} == {
+        name: name.encode() for name in task.contenders
+    }
+    # Packed records come without pictures: those of the last evidence stay.
+    save(evidence, results / "evidence.json")
+    for path in list(store.folder.rglob("*.png")):
+        path.unlink()
+    [again] = compute(tmp_path, results, studies).smooth.tasks
+    assert again.contenders["adam"].picture == b64encode(b"adam").decode()
