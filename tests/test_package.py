@@ -26,8 +26,7 @@ BENCH_ARROWS = [
 # Folders that belong to a room of another name.
 ROOMS = {"problems": "tasks", "models": "tasks"}
 # Parts of pages that are on their way into their studies.
-MOVING = {"baselines", "evaluation_times", "findings", "speed", "step_rule", "theorems"}
-MOVING |= {"throughput", "toy_functions"}
+MOVING = {"evaluation_times", "speed", "theorems", "throughput", "toy_functions"}
 # What trains or sweeps: pages show what there is, and make nothing.
 RUNS = ("running.runner", "running.training", "running.progress", "sweeping.sweep")
 RUNS += ("sweeping.engines",)

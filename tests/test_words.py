@@ -28,8 +28,8 @@ NO_VERB |= {"Where", "Which", "Who", "Whose", "Why"}
 HEADLESS = ("Of ", "As ", "Who ", "Whom ", "Whose ", "Which")
 # A sentence without its head, and one that ends where a thought begins.
 WORST = re.compile(r"(?:^|[.:;?] )Of (?!course)[a-z]|\b(?:nothing|\w+ or) else\.|[;,] else\.")
-# Commands that are short for those of studies, and two that will be.
-PENDING = {*SHORT, "step-rule", "throughput"}
+# Commands that are short for those of studies, and one that will be.
+PENDING = {*SHORT, "throughput"}
 
 REPOSITORY = Path(__file__).parents[1]
 

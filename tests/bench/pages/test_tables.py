@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -108,7 +109,14 @@ def test_no_line_starts_with_what_would_be_a_list() -> None:
 def test_a_template_misses_nothing_silently() -> None:
     with pytest.raises(Exception, match="undefined"):
         render("report.html.j2")
-    assert say("report.txt.j2", "more_seeds", 1) == "1 more seed"
+
+
+def test_a_macro_says_a_line_for_each_paragraph(tmp_path: Path) -> None:
+    path = tmp_path / "words.txt.j2"
+    path.write_text(
+        "{% macro told(n) %}\n{{ n | counted('seed') }},\nat <0.1.\n\nAgain.\n{% endmacro %}"
+    )
+    assert say(path, "told", 1) == "1 seed, at <0.1.\nAgain."
 
 
 def test_a_new_contender_takes_a_free_look(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import REFERENCE_NOTE, Record, Store
 from hvadam_bench.sweeping.costs import Costs
 from hvadam_bench.sweeping.engines import Outcome
-from hvadam_bench.sweeping.recipes._spec import Recipe
+from hvadam_bench.sweeping.recipe import Recipe
 from hvadam_bench.sweeping.search import (
     EXTENSIONS,
     Arm,

@@ -13,9 +13,8 @@ from hvadam_bench.analysis import statistics
 from hvadam_bench.analysis.effects import FEWEST_PAIRS, Judgement
 from hvadam_bench.analysis.grouping import ContenderRuns, TaskResults
 from hvadam_bench.analysis.judging import median_of, scale_of
-from hvadam_bench.pages.formatting import NOTHING, Units, relative, smallest
+from hvadam_bench.pages.formatting import NOTHING, Units, counted, relative, smallest
 from hvadam_bench.pages.palette import label
-from hvadam_bench.pages.rendering import say
 from hvadam_bench.pages.tables import Cell
 
 
@@ -64,8 +63,20 @@ def against_cell(
     records = [*one.judged, *reference.judged]
     if not found.effect.n:
         return Cell("no seed in common", records=records)
-    text = say("report.txt.j2", "judged", amount(found, one, reference, task), found)
+    told = amount(found, one, reference, task)
+    text = f"{told}{',' if 'diverged' in told else ''} {found.word}"
+    text += f" ({more_seeds(found.more_seeds)})" if found.more_seeds else ""
     return Cell(text, records=records, judgement=found)
+
+
+def more_seeds(count: int) -> str:
+    """Return how many more seeds would decide.
+
+    Example:
+        >>> more_seeds(1), more_seeds(1001)
+        ('1 more seed', 'over 1,000 more seeds')
+    """
+    return "over 1,000 more seeds" if count > 1000 else counted(count, "more seed")
 
 
 def amount(
@@ -102,4 +113,10 @@ def reading_of_verdicts(task: TaskResults, comparisons: int) -> str:
     least = smallest(scale.margin)
     if scale.kind == "points":
         least = f"{scale.margin * units_of(task).factor:.3g}{units_of(task).unit}"
-    return say("report.txt.j2", "reading_of_verdicts", least, FEWEST_PAIRS, comparisons)
+    return (
+        "the mean difference on the same seeds, ours over theirs or ours minus theirs, with its "
+        "95% interval by sign flips, which fewer than six seeds do not have. Ahead, behind: an "
+        f"exact test at 5%, corrected for {counted(comparisons, 'comparison')}. Equal: surely "
+        f"within {least}. Fewer than {FEWEST_PAIRS} seeds only lean. More seeds: so many would "
+        "decide an effect of that size and spread, four times in five."
+    )

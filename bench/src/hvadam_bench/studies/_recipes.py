@@ -8,13 +8,10 @@ Example:
 
 from __future__ import annotations
 
-from functools import cache
-
 from hvadam_bench import contenders, tasks
 from hvadam_bench.registry import instead, own_hint
 from hvadam_bench.studies.demo.plan import RECIPE as DEMO
 from hvadam_bench.studies.paper.tables import RECIPES as PAPER
-from hvadam_bench.sweeping import recipes as elsewhere
 from hvadam_bench.sweeping.recipe import Recipe
 from hvadam_bench.sweeping.search import Contest, Entry
 
@@ -45,7 +42,5 @@ def get(name: str) -> Recipe:
     return Recipe(name, f"ours: {tasks.get(name).title}, whoever competes", [contest])
 
 
-@cache
 def _all() -> dict[str, Recipe]:
-    others = [elsewhere.get(name) for name in elsewhere.names()]
-    return {one.name: one for one in (DEMO, *PAPER, *others)}
+    return {one.name: one for one in (DEMO, *PAPER)}

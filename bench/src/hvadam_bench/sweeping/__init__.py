@@ -1,1 +1,1 @@
-"""Many runs: recipes, the search for hyperparameters, and engines that run jobs side by side."""
+"""Many runs: the search for hyperparameters, and engines that run jobs side by side."""

@@ -10,10 +10,20 @@ from typing import Literal
 from hvadam_bench.analysis.effects import FEWEST_PAIRS, Judgement
 from hvadam_bench.analysis.grouping import ContenderRuns, TaskResults, describe_options
 from hvadam_bench.analysis.judging import UNSOLVED, judge_against
-from hvadam_bench.pages.cells import amount, units_of
+from hvadam_bench.pages.cells import amount, more_seeds, units_of
+from hvadam_bench.pages.formatting import counted, listed
 from hvadam_bench.pages.palette import OURS, label
-from hvadam_bench.pages.rendering import say
-from hvadam_bench.pages.report.tables import WORDS
+
+# The words on a contender, and how a list of those begins.
+_GROUPS = {
+    "ahead": "Also ahead",
+    "leans ahead": "Also leaning ahead",
+    "equal": "Equal to {}",
+    "leans equal": "Leaning equal",
+    "behind": "Behind",
+    "leans behind": "Leaning behind",
+    "undecided": "Undecided",
+}
 
 
 @dataclass(frozen=True)
@@ -52,12 +62,23 @@ class Answer:
     @property
     def sentence(self) -> str:
         """Return whom to use, in one plain sentence."""
-        return say(WORDS, "answer", self, FEWEST_PAIRS)
+        alike = " and ".join(self.collapsed)
+        alike = f" {alike} collapsed on most seeds: the samples are all alike." if alike else ""
+        return self._use() + alike
 
     @property
     def others(self) -> str:
         """Return how the others stand."""
-        return say(WORDS, "others", self)
+        said: list[str] = []
+        if self.solved:
+            said += [
+                f"{words.format(self.reference)}: {', '.join(self.groups[word])}."
+                for word, words in _GROUPS.items()
+                if self.groups.get(word)
+            ]
+        if self.kind != "none" and self.cut:
+            said.append(f"Not finished: {', '.join(self.cut)}.")
+        return " ".join(said)
 
     @property
     def told(self) -> str:
@@ -67,7 +88,40 @@ class Answer:
     @property
     def badge(self) -> str:
         """Return the answer in a few words."""
-        return say(WORDS, "badge", self)
+        if self.kind == "none" or not self.solved:
+            return "no verdict"
+        words = {"leans": "leans to", "ahead": "use", "stay": "stay with"}
+        return f"{words[self.kind]} {self.chosen}"
+
+    def _use(self) -> str:
+        use, seeds = f"use {self.chosen} {self.options}", f"(n = {self.n})"
+        if self.kind == "none":
+            if self.cut:
+                return (
+                    f"Runs of {listed(self.cut)} are not finished, so there is no verdict; sweep "
+                    "again."
+                )
+            if self.reference:
+                return (
+                    "There is nothing to compare yet: nobody has a finished run with a seed of "
+                    f"{self.reference}'s."
+                )
+            return "There is nothing to compare yet."
+        if not self.solved:
+            return (
+                "Nobody solves this task in at least half of the runs, so there is no verdict "
+                f"{seeds}."
+            )
+        if self.kind == "ahead":
+            return f"U{use[1:]}: it is ahead of {self.reference}, {self.lead} {seeds}."
+        if self.kind == "leans":
+            more = ""
+            if self.more:
+                more = f"; about {more_seeds(self.more)} would settle an effect of that size"
+            return f"So far, {use}: it leans ahead of {self.reference}, {self.lead} {seeds}{more}."
+        if self.n < FEWEST_PAIRS:
+            return f"So far, {use}: nobody leans ahead of it {seeds}."
+        return f"U{use[1:]}: nobody is ahead of it {seeds}."
 
 
 def answer_of(task: TaskResults) -> Answer:
@@ -122,13 +176,28 @@ def overall(answers: Iterable[Answer]) -> str:
     beside = [one for one in found if one.ours]
     references = list(dict.fromkeys(one.reference for one in beside))
     counts = Counter(one.ours for one in beside)
-    return say(WORDS, "overall", len(found), references, counts)
+    if not counts:
+        return f"{counted(len(found), 'task')}, and whom to use on each."
+    against = references[0] if len(references) == 1 else "the reference"
+    return f"Against {against}, HVAdam {_count(counts)}."
+
+
+def _count(counts: Mapping[str, int]) -> str:
+    """Return how often each verdict was seen: "is ahead on 2 of 10 tasks and equal on 8"."""
+    said: list[str] = []
+    for word in (word for word in _GROUPS if counts[word]):
+        verb = "" if said or word.startswith("leans") else "is "
+        of = "" if said else f" of {counted(sum(counts.values()), 'task')}"
+        said.append(f"{verb}{word} on {counts[word]}{of}")
+    return listed(said)
 
 
 def _told(one: ContenderRuns, found: Judgement, reference: ContenderRuns, task: TaskResults) -> str:
     """Return a name, with how far it is ahead or behind, or how many seeds would tell."""
     by = _lead(one, found, reference, task, brief=True) if found.side != "equal" else ""
-    return say(WORDS, "other", label(one.name), by, found.more_seeds)
+    told = [by] if by else []
+    told += [more_seeds(found.more_seeds)] if found.more_seeds else []
+    return label(one.name) + (f" ({'; '.join(told)})" if told else "")
 
 
 def _lead(

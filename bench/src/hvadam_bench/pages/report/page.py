@@ -20,14 +20,20 @@ from hvadam_bench.analysis.grouping import TaskResults, command, group, statuses
 from hvadam_bench.analysis.judging import judge_against
 from hvadam_bench.pages.formatting import measure
 from hvadam_bench.pages.palette import OURS, look, rank
-from hvadam_bench.pages.rendering import asset, embed, render, say
+from hvadam_bench.pages.rendering import asset, embed, render
 from hvadam_bench.pages.report import charts
 from hvadam_bench.pages.report.answers import Answer, answer_of, overall
 from hvadam_bench.pages.report.samples import Samples, samples
-from hvadam_bench.pages.report.tables import WORDS, tables_of
+from hvadam_bench.pages.report.tables import tables_of
 from hvadam_bench.pages.tables import Cell, Table
 from hvadam_bench.running.records import Record, Store
 from hvadam_bench.running.sources import current
+
+ABOUT = (
+    "HVAdam is Adam with a hidden vector: the direction that the steps of all parameters have in "
+    "common, once what zigzags has cancelled. It takes a second step along that vector, the longer "
+    "the better the vector agrees with the momentum."
+)
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,17 @@ class Section:
         task = tasks.get(self.task.task) if self.task.task in tasks.names() else None
         if not sources and not (task and task.published):
             return ""
-        return say(WORDS, "on_published", sorted(sources), self.task.scale, self.task.settings)
+        if sources:
+            return (
+                "Published numbers stand beside ours, whose protocol is theirs as far as that is "
+                f"known. {' '.join(sorted(sources))}"
+            )
+        missing = "The paper's numbers are not shown: these runs"
+        if self.task.scale != "paper":
+            return f"{missing} are at {self.task.scale} scale, which is not its protocol."
+        if self.task.settings:
+            return f"{missing} change settings of its protocol."
+        return "The paper has no number for this task under this protocol."
 
     @cached_property
     def tables(self) -> list[Table]:
@@ -149,7 +165,7 @@ def render_html(store: Store, paths: bytes | None = None) -> str:
         "report.html.j2",
         title=_title(sections),
         overall=overall(one.answer for one in sections),
-        about=say(WORDS, "about") if OURS in contenders else "",
+        about=ABOUT if OURS in contenders else "",
         few=few,
         paths=base64.b64encode(paths).decode() if paths else "",
         sections=sections,

@@ -12,11 +12,9 @@ from hvadam_bench.analysis.judging import judge_against, leaders
 from hvadam_bench.pages.cells import against_cell, reading_of_verdicts, units_of, value_cell
 from hvadam_bench.pages.formatting import NOT_FID, NOTHING, Units, seconds
 from hvadam_bench.pages.palette import ABLATION, label
-from hvadam_bench.pages.rendering import say
 from hvadam_bench.pages.tables import Cell, Table
 from hvadam_bench.running.records import MEASURED, Record
 
-WORDS = "report.txt.j2"
 _PARTS = {
     "hvadam0": "Adam, by HVAdam's kernels",
     "hvadam1": "+ the step along the hidden vector",
@@ -91,9 +89,18 @@ def speed(task: TaskResults) -> Table | None:
             }
         rows.append([Cell.of(one.name), *(cells[head] for head in shown)])
     at = "" if goal is None else f"{units.measure} {units.value(goal)}"
-    return Table(
-        ["", *shown], rows, "Speed", say(WORDS, "reading_of_speed", end, at, timed, profiles.SHARE)
+    reading = (
+        "Time in training, without evaluations, of the runs that had their machine to themselves; "
+        "comparable only between runs of one machine."
+        if timed
+        else "No times: the runs shared their machine, or do not say that they did not."
     )
+    if at:
+        reading += (
+            f" {end}: {at} on the validation split, its best by {100 * profiles.SHARE:g}% of a "
+            "run, median over its runs. First evaluation at which half of the runs had reached it."
+        )
+    return Table(["", *shown], rows, "Speed", reading)
 
 
 def sensitivity(task: TaskResults) -> Table | None:
@@ -108,7 +115,10 @@ def sensitivity(task: TaskResults) -> Table | None:
         cells = [f"{found.best:g}", spread, f"{found.decades:.1f}", str(len(found.values))]
         rows.append([Cell.of(one.name), *_cells(cells, tuning)])
     heads = ["", "best lr", "lrs within 1%", "decades", "lrs tried"]
-    reading = say(WORDS, "reading_of_sensitivity")
+    reading = (
+        "The range around the best learning rate in which the validation value stays within 1% of "
+        "the best, among the rates tried; wider is easier to tune."
+    )
     return Table(heads, rows, "Sensitivity to the learning rate", reading) if rows else None
 
 
@@ -135,7 +145,7 @@ def ablation(task: TaskResults) -> Table | None:
     ]
     heads = ["", "what it has", f"test {units.name}", f"against {label(first.name)}"]
     heads += [*(["published"] if published else ()), "n", "lr chosen"]
-    return Table(heads, rows, "Ablation", say(WORDS, "reading_of_ablation"))
+    return Table(heads, rows, "Ablation", "What each part of the method adds, from Adam upwards.")
 
 
 def _cells(texts: Sequence[str], records: Sequence[Record]) -> list[Cell]:
@@ -174,14 +184,30 @@ def _has_steps(run: Record) -> bool:
 def _reading_of_results(task: TaskResults, units: Units, marked: bool, verdicts: str) -> str:
     runs = [run for one in task.race for run in one.judged]
     noises = [noise for run in runs if (noise := run.test.get(f"{task.metric.name}_sd"))]
-    return say(
-        WORDS,
-        "reading_of_results",
-        goal=task.metric.goal,
-        reference=label(task.reference.name) if task.reference else "",
-        marked=marked,
-        verdicts=verdicts,
-        not_fid=units.measure == NOT_FID,
-        noise=float(f"{units.factor * median(noises):.2g}") if noises else None,
-        untuned=[label(one.name) for one in task.race if one.judged and not one.tuned],
-    )
+    untuned = [label(one.name) for one in task.race if one.judged and not one.tuned]
+    reference = label(task.reference.name) if task.reference else ""
+    better = "less" if task.metric.goal == "min" else "more"
+    first = f"Median over n seeds and its 95% bootstrap interval; {better} is better."
+    if marked:
+        first += f" Marked: who is ahead of {reference}; if nobody is, it and all not behind it."
+    elif verdicts:
+        first += " None is marked as best: nobody is told apart."
+    limits: list[str] = []
+    if units.measure == NOT_FID:
+        limits.append(
+            "The Fréchet distance is of features of this project, not of Inception: compare it "
+            "within this task only, never with a published FID."
+        )
+    if noises:
+        noise = float(f"{units.factor * median(noises):.2g}")
+        limits.append(
+            f"The measure's own noise is {noise:g}: its standard deviation over other samples of "
+            "the same run, median over the judged runs. Do not read smaller differences."
+        )
+    lines = [first, f"Against {reference}: {verdicts}" if verdicts else "", " ".join(limits)]
+    if untuned:
+        lines.append(
+            f"Not tuned on separate runs: {', '.join(untuned)}; the options are those that did "
+            "best on the validation split, among the runs shown."
+        )
+    return "\n".join(filter(None, lines))
