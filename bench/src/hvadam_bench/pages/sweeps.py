@@ -66,7 +66,7 @@ def standings(reading: ContestResults) -> Table:
     Args:
         reading: A study that has results.
     """
-    study, results = reading.study, reading.results
+    study, results = reading.contest, reading.results
     assert results is not None, "only studies with results have standings"
     units, reference = units_of(results), results.contenders.get(study.reference)
     judged = judge_against(results, study.reference)
@@ -158,7 +158,7 @@ def _run_and_show(sweep: Sweep, engine: Engine, console: Console, about: str, la
     for place, table in enumerate(tables, 1):
         again = any(later.reading == table.reading for later in tables[place:])
         console.print((replace(table, reading="") if again else table).terminal())
-        study, results = readings[place - 1].study, readings[place - 1].results
+        study, results = readings[place - 1].contest, readings[place - 1].results
         if results and study.reference not in ABLATION and len(results.race) > 1:
             say_line(answer_of(results).told, console)
     for task, reason in sweep.refused.items():

@@ -55,7 +55,7 @@ def describe_task(
     target = profiles.target(task.contenders[reference].judged, task.metric)
     times = {} if target is None else profiles.times_to_target(task, target)
     shares = judging.arrivals(task)
-    owners = {entry.entrant: entry.rate_of for entry in reading.study.entries}
+    owners = {entry.entrant: entry.rate_of for entry in reading.contest.entries}
     spread = against[OURS].effect
     longest = max((run for one in task.race for run in one.judged), key=_steps)
     return TaskEvidence(
@@ -67,9 +67,9 @@ def describe_task(
         goal=task.metric.goal,
         steps=_steps(longest),
         evaluations=len(longest.curve) - 1,
-        seeds=reading.study.seeds,
-        trials=reading.study.trials,
-        tuning_seeds=reading.study.tuning_seeds,
+        seeds=reading.contest.seeds,
+        trials=reading.contest.trials,
+        tuning_seeds=reading.contest.tuning_seeds,
         unit=scale.kind,
         margin=rounded(scale.margin) or 0.0,
         power=finite(
@@ -107,12 +107,12 @@ def results_of(reading: PartResults) -> TaskResults:
 
 def unfinished(reading: PartResults) -> Unfinished:
     """Return how far a study that is not finished has come."""
-    arms = reading.study.arms()
-    batch = reading.study.settings.get("batch")
+    arms = reading.contest.arms()
+    batch = reading.contest.settings.get("batch")
     dose = f"batch {batch}" if batch else "full batch"
     return Unfinished(
-        task=reading.study.task,
-        about=dose if "batch" in reading.study.settings else "",
+        task=reading.contest.task,
+        about=dose if "batch" in reading.contest.settings else "",
         finished=len(arms) - len(reading.unfinished),
         of=len(arms),
         runs=reading.runs,

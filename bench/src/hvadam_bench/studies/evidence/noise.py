@@ -25,9 +25,9 @@ def describe_noise(readings: Sequence[PartResults]) -> Noise:
     """Return every dose that is finished, and what a user can read off the diagnostics."""
     whole: dict[str, int] = {}
     for one in readings:
-        if one.results and not one.study.settings.get("batch"):
-            whole[one.study.task] = _batch(one)
-    doses = tuple(_dose(one, whole.get(one.study.task)) for one in readings if one.finished)
+        if one.results and not one.contest.settings.get("batch"):
+            whole[one.contest.task] = _batch(one)
+    doses = tuple(_dose(one, whole.get(one.contest.task)) for one in readings if one.finished)
     return Noise(
         doses=tuple(sorted(doses, key=lambda dose: (dose.task, -dose.batch))),
         unfinished=tuple(unfinished(one) for one in readings if not one.finished),

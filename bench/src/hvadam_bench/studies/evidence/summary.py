@@ -56,7 +56,7 @@ def compute(folder: Path, results: Path, studies: Studies | None = None) -> Evid
         own = [one for one in readings if one.part == part]
         store = store_of(folder, part, results)
         tasks = [
-            describe_task(one, part, store, baselines.get(one.study.task), kept)
+            describe_task(one, part, store, baselines.get(one.contest.task), kept)
             for one in own
             if one.finished
         ]
@@ -80,7 +80,7 @@ def count(duels: Sequence[Beside]) -> Counts:
 
 def summarize(part: Part, readings: Sequence[PartResults], tasks: Sequence[TaskEvidence]) -> Suite:
     """Return a suite, from what is planned of it and the tasks that are finished."""
-    entries = [entry for one in readings for entry in one.study.entries]
+    entries = [entry for one in readings for entry in one.contest.entries]
     family = {entry.entrant for entry in entries if entry.contender in ADAM_FAMILY}
     profile = profiles_of(tasks)
     return Suite(
