@@ -125,7 +125,7 @@ def test_a_recipe_takes_whoever_is_named(folder: Path, monkeypatch: pytest.Monke
     studies = RECIPE.studies
     for study, joined in zip(studies, narrowed(studies, contenders=["nesterov"]), strict=True):
         [arm] = joined.arms()
-        assert (arm.study.task, arm.entry.contender) == (study.task, "nesterov")
+        assert (arm.contest.task, arm.entry.contender) == (study.task, "nesterov")
         assert len(arm.trials) == len(study.arms()[0].trials)  # as many as the others have
 
 

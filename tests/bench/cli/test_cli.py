@@ -223,7 +223,7 @@ def test_a_sweep_takes_a_reference_rates_and_changes(
     assert main(command) == 0
     changes = ["--set", "task.epochs=2", "--set", "weight_decay=0.1"]
     assert main([*command, "--reference", "adamw", "--rates", "3e-3,1e-3", *changes]) == 0
-    plain, changed = (study for sweep in begun for study in sweep.studies)
+    plain, changed = (study for sweep in begun for study in sweep.contests)
     assert (plain.reference, changed.reference) == ("nadam", "adamw")
     assert changed.settings == {"epochs": 2}
     for arm in changed.arms():

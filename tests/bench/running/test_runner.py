@@ -17,7 +17,7 @@ from torch import nn
 from toys import Builder, Toy, config
 
 from hvadam_bench.errors import RefusedError
-from hvadam_bench.running import environment, training
+from hvadam_bench.running import machine, training
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.progress import Bars
 from hvadam_bench.running.records import Point, Record, Store
@@ -293,7 +293,7 @@ def test_bars_show_rate_loss_metric_and_gain(store: Store) -> None:
 
 
 def test_environment_names_the_commit() -> None:
-    about = environment.describe()
+    about = machine.describe()
     assert about["versions"]["torch"] == torch.__version__
     assert "loop" in about["hvadam_kernels"]
     json.dumps(about, allow_nan=False)

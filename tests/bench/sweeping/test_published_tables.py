@@ -247,7 +247,7 @@ SCALES: dict[str, dict[str, Any]] = {
 
 def effective(arm: Arm) -> dict[str, Any]:
     """Return what an arm's runs work with; of searched options, the set of values."""
-    name, study = arm.entry.contender, arm.study
+    name, study = arm.entry.contender, arm.contest
     spec, scale = contenders.get(name), tasks.get(study.task).scales[study.scale]
     decayed = {"weight_decay": scale.get("weight_decay", 0.0)}
     given = {key: value for key, value in decayed.items() if key in spec.defaults}

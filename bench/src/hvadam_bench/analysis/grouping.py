@@ -27,23 +27,14 @@ _Key = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class ContenderRuns:
-    """One contender, or one variant of it, on one task.
-
-    Attributes:
-        name: Its own.
-        options: What it is judged with.
-        judged: Its runs with these options that came to an end, whichever.
-        tuning: The runs that the options were chosen by.
-        rest: All others: with other options, or not brought to an end.
-        unfinished: Whether a plan asks for runs that there are not.
-    """
+    """One contender, or one variant of it, on one task."""
 
     name: str
-    options: Mapping[str, Any]
-    judged: list[Record]
-    tuning: list[Record]
-    rest: list[Record]
-    unfinished: bool = False
+    options: Mapping[str, Any]  # what it is judged with
+    judged: list[Record]  # its runs with these options that came to an end, whichever
+    tuning: list[Record]  # the runs that the options were chosen by
+    rest: list[Record]  # all others: with other options, or not brought to an end
+    unfinished: bool = False  # whether a plan asks for runs that there are not
 
     @property
     def tuned(self) -> bool:
@@ -87,10 +78,7 @@ class ContenderRuns:
 
 @dataclass(frozen=True)
 class TaskResults:
-    """The results of one task at one scale, under one protocol and with the same settings.
-
-    `compared_with` is the name of the reference, where somebody chose one.
-    """
+    """The results of one task at one scale, under one protocol and with the same settings."""
 
     task: str
     scale: str
@@ -99,7 +87,7 @@ class TaskResults:
     title: str
     metric: statistics.Metric
     contenders: dict[str, ContenderRuns] = field(default_factory=dict)
-    compared_with: str = ""
+    compared_with: str = ""  # the name of the reference, where somebody chose one
 
     @property
     def race(self) -> list[ContenderRuns]:
@@ -137,7 +125,7 @@ def group(records: Iterable[Record]) -> list[TaskResults]:
     """Return the results of each task among records, by scale from the largest, then by task.
 
     Tuning runs with settings of their own, such as half the steps, go with the judged runs of the
-    same study.
+    same sweep.
     """
     groups: dict[_Key, list[Record]] = {}
     for record in records:

@@ -14,7 +14,7 @@ from hvadam_bench.sweeping.search import EXTENSIONS
 
 def standings(reading: ContestResults) -> Table:
     """Return the table of a contest that has results."""
-    study, results = reading.study, reading.results
+    study, results = reading.contest, reading.results
     assert results is not None, "only contests with results have standings"
     units, reference = units_of(results), results.contenders.get(study.reference)
     judged = judge_against(results, study.reference)

@@ -47,36 +47,22 @@ BROKEN = "line"  # in place of the key of what is damaged
 
 @dataclass(frozen=True)
 class Point:
-    """One evaluation on the way.
+    """One evaluation on the way."""
 
-    Attributes:
-        step: Batches seen, or for contenders with line searches evaluations of the loss; 0 is
-            before training.
-        examples: Examples seen.
-        seconds: In training, without evaluations.
-        train_loss: Mean over the batches since the last point.
-        valid: What the task measured on the validation split.
-        diagnostics: HVAdam's gain, the hidden part's share of the step, alignment and restarts,
-            network by network; else empty.
-    """
-
-    step: int
+    step: int  # batches seen, or evaluations of the loss by line searches; 0 is before training
     examples: int
-    seconds: float
-    train_loss: float | None
-    valid: Mapping[str, float]
+    seconds: float  # in training, without evaluations
+    train_loss: float | None  # mean over the batches since the last point
+    valid: Mapping[str, float]  # what the task measured on the validation split
+    # HVAdam's gain, the hidden part's share of the step, alignment and restarts, by network.
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Decay:
-    """The weight decay that a network was trained with.
+    """The weight decay that a network was trained with, and its strength."""
 
-    Attributes:
-        kind: "coupled" joins the gradient, "decoupled" shrinks the weights beside the step.
-        value: Its strength; 0 for "none".
-    """
-
+    # "coupled" joins the gradient, "decoupled" shrinks the weights apart from the step.
     kind: Literal["decoupled", "coupled", "none"]
     value: float
 

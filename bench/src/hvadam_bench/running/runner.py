@@ -29,7 +29,7 @@ import torch
 from hvadam.info import versions
 from hvadam_bench import tasks
 from hvadam_bench.errors import RefusedError
-from hvadam_bench.running import checkpoints, environment
+from hvadam_bench.running import checkpoints, machine
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.files import BusyError, locked
 from hvadam_bench.running.options import basis_of
@@ -116,7 +116,7 @@ def run(
         if held := lock.exists():  # by another process, or by one that was killed
             claim.enter_context(_claimed(config, lock))
         with reproducible(threads), checkpoints.isolated(config.seed), _interrupts() as interrupted:
-            about = environment.describe()
+            about = machine.describe()
             # Plain strings, for torch's own is of a class that a checkpoint may not hold.
             made_with = {name: str(v) for name, v in versions().items()} | {"threads": threads}
             # What a checkpoint must be of, to be gone on with.

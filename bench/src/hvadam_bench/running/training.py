@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -11,13 +12,13 @@ from time import perf_counter
 from typing import Any
 
 import torch
+from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.utils import clip_grad_norm_
 
 from hvadam_bench import contenders, tasks
 from hvadam_bench.errors import RefusedError
 from hvadam_bench.registry import is_name
 from hvadam_bench.running import checkpoints
-from hvadam_bench.running.batch_norm import reestimated
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.machine import Company
 from hvadam_bench.running.options import decay_of, options_of, require_same_loss, settings_of
@@ -27,6 +28,9 @@ from hvadam_bench.tasks import Problem, Split
 # A loss beyond this many times the network's first one, or times 1 if that was smaller, will not
 # come back: a learning rate ten times too large passes it within a few dozen steps.
 BOUND = 1e6
+# Of training data, for batch-norm statistics: a thousand examples and more, while an epoch may be
+# 400 batches.
+BATCHES = 64
 # What a point of the curve keeps of HVAdam's diagnostics.
 WATCHED = ("hidden_gain", "hidden_share", "alignment", "restarts")
 
@@ -40,17 +44,6 @@ class Training:
 
     Contenders that evaluate the loss themselves have a budget of as many evaluations as others
     have batches, line searches included, and are evaluated after as many.
-
-    Attributes:
-        step: Batches seen, or evaluations of the loss.
-        points: The steps to evaluate at, 0 and the last one among them.
-        curve: The evaluations so far.
-        artifacts: Files made at evaluations, by name.
-        test_parts: The metric over parts of the test split, once that was evaluated.
-        decay: The weight decay of each network.
-        gradient_evaluations: Backward passes so far, of all losses.
-        train_seconds: In steps: fetching the batch, both passes, clipping, the optimizer.
-        evaluation_seconds: In evaluations.
 
     Raises:
         ValueError: the configuration names what there is not, or values out of range; or the data
@@ -81,13 +74,14 @@ class Training:
         self._scheduled = options.get("switch", 0.0) if self.spec.closure else 1.0
         self.decay = {name: decay_of(self.spec, o) for name, o in self.optimizers.items()}
         count = settings.get("evaluations", self.task.evaluations)
+        # The steps to evaluate at, 0 and the last one among them.
         self.points = frozenset(round(i * self.problem.steps / count) for i in range(count + 1))
-        self.step = 0
+        self.step = 0  # batches seen, or evaluations of the loss
         self.curve: list[Point] = []
-        self.artifacts: dict[str, bytes] = {}
-        self.test_parts: tuple[float, ...] = ()
-        self.gradient_evaluations = 0
-        self.train_seconds = 0.0
+        self.artifacts: dict[str, bytes] = {}  # files made at evaluations, by name
+        self.test_parts: tuple[float, ...] = ()  # the metric over parts of the test split
+        self.gradient_evaluations = 0  # backward passes of all losses
+        self.train_seconds = 0.0  # in steps: the batch, both passes, clipping, the optimizer
         self.evaluation_seconds = 0.0
 
         self._company = Company()
@@ -320,3 +314,48 @@ def diagnostics(of: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         }
         found[name] = {key: value for key, value in summary.items() if math.isfinite(value)}
     return found
+
+
+@contextmanager
+def reestimated(problem: Problem) -> Iterator[None]:
+    """Enter a context whose running statistics are those of the weights as they are now.
+
+    They are plain means over the first `BATCHES` batches of training. On leaving, all buffers are
+    what they were. Without such layers nothing happens.
+    """
+    norms = [
+        module
+        for network in problem.networks.values()
+        for module in network.modules()
+        if isinstance(module, _NormBase) and module.running_mean is not None
+    ]
+    if not norms:
+        yield
+        return
+    buffers = [b for network in problem.networks.values() for b in network.buffers()]
+    kept = [buffer.clone() for buffer in buffers]
+    try:
+        _estimate(problem, norms)
+        yield
+    finally:
+        with torch.no_grad():
+            for buffer, value in zip(buffers, kept, strict=True):
+                buffer.copy_(value)
+
+
+def _estimate(problem: Problem, norms: list[_NormBase]) -> None:
+    state = copy.deepcopy(problem.state_dict())
+    momenta = [norm.momentum for norm in norms]
+    try:
+        for norm in norms:
+            norm.reset_running_stats()
+            norm.momentum = None  # all batches weigh the same
+        for network in problem.networks.values():
+            network.train()
+        for step in range(min(BATCHES, problem.steps)):
+            for _ in problem.updates(problem.batch(step)):
+                pass  # the forward pass is all that is wanted; nothing steps
+    finally:
+        for norm, momentum in zip(norms, momenta, strict=True):
+            norm.momentum = momentum
+        problem.load_state_dict(state)

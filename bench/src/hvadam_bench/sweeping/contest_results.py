@@ -1,4 +1,4 @@
-"""What a store holds of a study: its results so far, and who is not finished."""
+"""What a store holds of a contest: its results so far, and who is not finished."""
 
 from __future__ import annotations
 
@@ -15,19 +15,12 @@ from hvadam_bench.sweeping.search import Contest
 
 @dataclass(frozen=True)
 class ContestResults:
-    """One study as far as it is recorded.
+    """One contest as far as it is recorded."""
 
-    Attributes:
-        study: Which.
-        results: Of all runs that are over, if there are any.
-        runs: How many are.
-        unfinished: The entries with runs to come, by name.
-    """
-
-    study: Contest
-    results: TaskResults | None
-    runs: int
-    unfinished: list[str]
+    contest: Contest
+    results: TaskResults | None  # of all runs that are over, if there are any
+    runs: int  # how many are over
+    unfinished: list[str]  # the entries with runs to come, by name
 
     @property
     def finished(self) -> bool:
@@ -35,12 +28,12 @@ class ContestResults:
         return self.results is not None and not self.unfinished
 
 
-def read_contest(study: Contest, ledger: Ledger) -> ContestResults:
-    """Return what is known of a study; runs that no plan of its own asks for are left out."""
+def read_contest(contest: Contest, ledger: Ledger) -> ContestResults:
+    """Return what is known of a contest; runs that no plan of its own asks for are left out."""
     records: list[Record] = []
     unfinished: list[str] = []
     chosen: dict[str, Mapping[str, Any]] = {}
-    for arm in study.arms():
+    for arm in contest.arms():
         tuned = arm.tuned(ledger)
         planned = [] if tuned.best is None else arm.judging(tuned.best)
         judged = [run for run in map(ledger.get, planned) if run is not None]
@@ -52,9 +45,9 @@ def read_contest(study: Contest, ledger: Ledger) -> ContestResults:
             chosen[arm.entry.entrant] = tuned.best
     results = None
     if records:
-        results = _as_planned(task_results(records, study.settings), chosen, unfinished)
-        results = replace(results, compared_with=study.reference)
-    return ContestResults(study, results, len(records), unfinished)
+        results = _as_planned(task_results(records, contest.settings), chosen, unfinished)
+        results = replace(results, compared_with=contest.reference)
+    return ContestResults(contest, results, len(records), unfinished)
 
 
 def _as_planned(

@@ -1,9 +1,9 @@
 """How options are chosen fairly: as many trials for everyone, judged by seeds nobody tuned on.
 
-A study is one task and those who compete on it. Each entry gets the same number of trials: learning
-rates spread around its own default, in steps of about 3. Where a study or a contender of a user
-searches another option as well, the others get as many trials on a finer grid of learning rates; a
-contender that names the learning rates to try gets those, and the others no fewer. The best end
+A contest is one task and those who compete on it. Each entry gets the same number of trials:
+learning rates spread around its own default, in steps of about 3. Where a contest or a contender of
+a user searches another option as well, the others get as many trials on a finer grid of learning
+rates; one that names the learning rates to try gets those, and the others no fewer. The best end
 on the validation split wins, by the median over tuning seeds, or the middle of those that tie with
 it. A best rate at the edge of those tried is no best rate yet, so the grid grows by one trial
 there, for whoever it is, up to `EXTENSIONS` times. Then the winner runs with fresh seeds, and only
@@ -45,8 +45,8 @@ class Entry:
         axes: Other options to search, with their values.
         rates: The learning rates to try and no others, where a search is a published one; with one
             of them nobody tunes.
-        variant: A word for the options, where the contender has other entries in the study.
-        rate_of: The entrant of the study whose tuned learning rate it takes, instead of tuning.
+        variant: A word for the options, where the contender has other entries in the contest.
+        rate_of: The entrant of the contest whose tuned learning rate it takes, instead of tuning.
     """
 
     contender: str
@@ -58,7 +58,7 @@ class Entry:
 
     @property
     def entrant(self) -> str:
-        """Return its name in the study."""
+        """Return its name in the contest."""
         return entrant(self.contender, self.variant)
 
     def given(self, options: Mapping[str, Any]) -> Entry:
@@ -83,7 +83,7 @@ class Contest:
             with it, as `plateau_options` tells them.
         split_error: Of the metric on the validation split, which "plateau" counts in.
         seeds: Runs of each winner.
-        first_seed: Of these; another where a study judges anew what an earlier one has judged.
+        first_seed: Of these; another where a contest judges anew what an earlier one has judged.
         pruner: What stops hopeless trials early, the same for all; never a winner's runs.
         reference: Who the others are compared with.
         only: Which contenders to run, if not all; the budget stays that of all.
@@ -135,45 +135,34 @@ class Trial(NamedTuple):
 
 
 class Tuned(NamedTuple):
-    """How far an arm's choice of options has come.
+    """How far an arm's choice of options has come."""
 
-    Attributes:
-        trials: All there are so far.
-        runs: Of those, what is over.
-        best: The choice, once there is one.
-    """
-
-    trials: list[Trial]
-    runs: list[Record]
-    best: dict[str, Any] | None
+    trials: list[Trial]  # all there are so far
+    runs: list[Record]  # what is over
+    best: dict[str, Any] | None  # the choice, once there is one
 
 
 class Planned(NamedTuple):
-    """A run that a study asks for, and what for."""
+    """A run that a contest asks for, and what for."""
 
     config: RunConfig
     role: Role
 
 
 class Arm:
-    """One entry of a study: what it needs to run next, given what is over.
+    """One entry of a contest: what it needs to run next, given what is over.
 
     It remembers nothing, so a sweep that was killed goes on by asking again.
     """
 
     def __init__(
-        self, study: Contest, entry: Entry, most: int, count: int, tuner: Arm | None = None
+        self, contest: Contest, entry: Entry, most: int, count: int, tuner: Arm | None = None
     ) -> None:
-        """Set the trials.
+        """Set the trials: `count` for who names none, where the largest axes have `most` values.
 
-        Args:
-            study: The study.
-            entry: Who competes.
-            most: How many combinations the study's largest axes have.
-            count: How many trials everyone has who names none.
-            tuner: Whose learning rate it takes; None to tune.
+        `tuner` is the arm whose learning rate it takes, if it does not tune.
         """
-        self.study = study
+        self.contest = contest
         self.entry = entry
         self.tuner = tuner
         self.fineness = max(1, round(most / _combinations(entry)))
@@ -219,25 +208,25 @@ class Arm:
         """Return the runs that choose among trials; none where there is but one."""
         if len(trials) == 1:
             return []
-        seeds = range(TUNING_SEED, TUNING_SEED + self.study.tuning_seeds)
-        settings = {**self.study.settings, **self.study.tuning_settings}
+        seeds = range(TUNING_SEED, TUNING_SEED + self.contest.tuning_seeds)
+        settings = {**self.contest.settings, **self.contest.tuning_settings}
         return [self._config(one.options, seed, settings) for one in trials for seed in seeds]
 
     def judging(self, options: Mapping[str, Any]) -> list[RunConfig]:
         """Return the runs that judge a choice of options."""
-        first = self.study.first_seed
-        seeds = range(first, first + self.study.seeds)
-        return [self._config(options, seed, self.study.settings) for seed in seeds]
+        first = self.contest.first_seed
+        seeds = range(first, first + self.contest.seeds)
+        return [self._config(options, seed, self.contest.settings) for seed in seeds]
 
     @property
     def runs(self) -> int:
         """Return how many runs there are to the end, if the grid does not grow."""
-        return len(self.tuning(self.trials)) + self.study.seeds
+        return len(self.tuning(self.trials)) + self.contest.seeds
 
     def _chosen(self, runs: Sequence[Record]) -> dict[str, Any]:
         metric = statistics.Metric.of(runs[0])
-        if self.study.choice == "plateau":
-            return statistics.plateau_options(runs, metric, self.study.split_error)
+        if self.contest.choice == "plateau":
+            return statistics.plateau_options(runs, metric, self.contest.split_error)
         return statistics.best_options(runs, metric)
 
     def _beyond(self, trials: Sequence[Trial], best: Mapping[str, Any]) -> Trial | None:
@@ -257,8 +246,8 @@ class Arm:
 
     @property
     def _is_named(self) -> bool:
-        """Tell whether the entry or its study names the trials, so that no grid grows."""
-        return bool(self.entry.rates) or self.study.budget == "published"
+        """Tell whether the entry or its contest names the trials, so that no grid grows."""
+        return bool(self.entry.rates) or self.contest.budget == "published"
 
     def _equal(self, count: int) -> list[Trial]:
         """Return as many trials as everyone has, from the first learning rate outwards."""
@@ -281,17 +270,9 @@ class Arm:
     def _config(
         self, options: Mapping[str, Any], seed: int, settings: Mapping[str, Any]
     ) -> RunConfig:
-        study = self.study
-        return RunConfig(
-            study.task,
-            self.entry.contender,
-            study.scale,
-            seed,
-            options,
-            settings,
-            study.protocol,
-            self.entry.variant,
-        )
+        own, entry = self.contest, self.entry
+        about = (options, settings, own.protocol, entry.variant)
+        return RunConfig(own.task, entry.contender, own.scale, seed, *about)
 
 
 def first_rate(entry: Entry) -> float:
@@ -342,7 +323,7 @@ def ladder(first: float, rung: int, fineness: int = 1) -> float:
 
 
 def narrowed(
-    studies: Sequence[Contest],
+    contests: Sequence[Contest],
     *,
     tasks: Sequence[str] | None = None,
     contenders: Sequence[str] | None = None,
@@ -354,22 +335,20 @@ def narrowed(
     scale: str | None = None,
     pruner: str | None = None,
 ) -> list[Contest]:
-    """Return studies with less in them, or with other values; None leaves all as it is.
+    """Return contests with less in them, or with other values; None leaves all as it is.
 
-    Contenders that a study does not know join it, as they are by default. Where its reference is
+    Contenders that a contest does not know join it, as they are by default. Where its reference is
     not among those named, the first of them is.
 
     Args:
-        studies: To narrow.
+        contests: What to narrow.
         tasks: Which of them to keep, by task.
         contenders: Who is to run.
         reference: Whom the others are compared with; it runs, named among them or not.
         options: What all contenders have instead of their own.
         settings: What the tasks have instead of theirs, in tuning too.
         rates: The learning rates that everyone tries, instead of a search.
-        seeds: Of each winner.
-        scale: Of all tasks.
-        pruner: Of all trials.
+        seeds, scale, pruner: As in `Contest`.
 
     Raises:
         RefusedError: a task has no such scale.
@@ -379,40 +358,40 @@ def narrowed(
     changes = {"only": contenders, "seeds": seeds, "scale": scale, "pruner": pruner}
     given = {name: value for name, value in changes.items() if value is not None}
     found: list[Contest] = []
-    for study in studies:
-        if tasks is not None and study.task not in tasks:
+    for contest in contests:
+        if tasks is not None and contest.task not in tasks:
             continue
-        known = {entry.contender for entry in study.entries}
+        known = {entry.contender for entry in contest.entries}
         joining = contenders or ([reference] if reference else [])
-        entries = [*study.entries, *(Entry(name) for name in joining if name not in known)]
-        kept = reference is None and (contenders is None or study.reference in contenders)
-        tuning = {k: v for k, v in study.tuning_settings.items() if k not in (settings or {})}
+        entries = [*contest.entries, *(Entry(name) for name in joining if name not in known)]
+        kept = reference is None and (contenders is None or contest.reference in contenders)
+        tuning = {k: v for k, v in contest.tuning_settings.items() if k not in (settings or {})}
         found.append(
             replace(
-                study,
+                contest,
                 entries=[_changed(entry, options or {}, rates) for entry in entries],
-                settings={**study.settings, **(settings or {})},
+                settings={**contest.settings, **(settings or {})},
                 tuning_settings=tuning,
-                reference=study.reference if kept else reference or (contenders or [""])[0],
+                reference=contest.reference if kept else reference or (contenders or [""])[0],
                 **given,
             )
         )
-    for study in found:
-        _require_scale(study)
+    for contest in found:
+        _require_scale(contest)
     return found
 
 
 def _changed(entry: Entry, options: Mapping[str, Any], rates: Sequence[float]) -> Entry:
     """Return an entry with other options, and with rates of its own where some are named."""
-    own = replace(entry, options={**entry.options, **options})
+    own = entry.given(options)
     return replace(own, rates=rates, rate_of="") if rates else own
 
 
-def _require_scale(study: Contest) -> None:
-    scales = list(known_tasks.get(study.task).scales)
-    if study.scale not in scales:
-        there = instead(study.scale, scales)
-        raise RefusedError(f"{study.task} has no scale {study.scale!r}; {there}")
+def _require_scale(contest: Contest) -> None:
+    scales = list(known_tasks.get(contest.task).scales)
+    if contest.scale not in scales:
+        there = instead(contest.scale, scales)
+        raise RefusedError(f"{contest.task} has no scale {contest.scale!r}; {there}")
 
 
 def _product(axes: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Studies run to their end: what is recorded is skipped, what the machine lost is tried again.
+"""Contests run to their end: what is recorded is skipped, what the machine lost is tried again.
 
 A sweep keeps no state of its own. What to run next follows from the records, so the same command
 after a `kill -9` goes on where the records end, and a second time does nothing.
@@ -48,34 +48,18 @@ ELSEWHERE_SECONDS = 5.0
 
 
 class Progress(NamedTuple):
-    """How far a sweep is.
+    """How far a sweep is."""
 
-    Attributes:
-        over: Runs that need no more.
-        total: Runs in all, as far as is known: grids may grow.
-        seconds_left: By what like runs took.
-        running: What is under way.
-        part: How much of a run is done of all under way together, by the same measure.
-        elsewhere: How many runs are waited for, as other processes make them.
-    """
-
-    over: int
-    total: int
-    seconds_left: float
+    over: int  # runs that need no more
+    total: int  # runs in all, as far as is known: grids may grow
+    seconds_left: float  # by what like runs took
     running: list[RunConfig]
-    part: float
-    elsewhere: int = 0
+    part: float  # how much of a run is done of all under way together, by the same measure
+    elsewhere: int = 0  # runs that are waited for, as other processes make them
 
 
 class Loss(NamedTuple):
-    """A run that came to no end, and was not to blame.
-
-    Attributes:
-        arm, planned: Which.
-        reason: Of the last loss.
-        attempts: So far.
-        time: Of the last loss.
-    """
+    """A run that the machine lost, with the reason and the time of the last loss."""
 
     arm: Arm
     planned: Planned
@@ -85,26 +69,26 @@ class Loss(NamedTuple):
 
 
 class Sweep:
-    """Studies on their way.
+    """Contests on their way.
 
     Args:
-        studies: What to run.
+        contests: What to run.
         store: Where the records are and go.
         name: Of the recipe or command, which the records keep.
         costs: What runs take; by the store's records if not given.
     """
 
     def __init__(
-        self, studies: Sequence[Contest], store: Store, name: str = "", costs: Costs | None = None
+        self, contests: Sequence[Contest], store: Store, name: str = "", costs: Costs | None = None
     ) -> None:
         self.name = name
-        self.studies = studies
+        self.contests = contests
         self.ledger = Ledger(store, recorded)
-        contents = store.contents({study.task for study in studies} if costs else None)
+        contents = store.contents({contest.task for contest in contests} if costs else None)
         self.costs = costs or Costs(contents.records)
         self.refused: dict[str, str] = {}  # task -> why its runs cannot start
         self.store = store
-        self._arms = [arm for study in studies for arm in study.arms()]
+        self._arms = [arm for contest in contests for arm in contest.arms()]
         self.discarded = self._discarded(contents)  # what of the store does not count, in words
         self._losses: dict[str, Loss] = {}
         self._running: dict[str, tuple[Arm, Planned, float]] = {}
@@ -118,8 +102,8 @@ class Sweep:
             watch: Told of the progress now and then.
         """
         with suppress(OSError):  # a full disk shows in the runs
-            for study in self.studies:
-                self.store.note_reference(study.task, study.scale, study.reference)
+            for contest in self.contests:
+                self.store.note_reference(contest.task, contest.scale, contest.reference)
         self._clear_away()
         ready = self._ready()
         while ready or self._running or self._elsewhere:
@@ -145,14 +129,14 @@ class Sweep:
         return list(self._losses.values())
 
     def results(self) -> list[ContestResults]:
-        """Return what is known of each study."""
-        return [read_contest(study, self.ledger) for study in self.studies]
+        """Return what is known of each contest."""
+        return [read_contest(contest, self.ledger) for contest in self.contests]
 
     def progress(self, slots: int) -> Progress:
         """Return how far the sweep is, if so many run at a time."""
         over, total, seconds = 0, 0, 0.0
         for arm in self._arms:
-            if arm.study.task in self.refused:
+            if arm.contest.task in self.refused:
                 continue
             tuned = arm.tuned(self.ledger)
             tuning, judging = arm.tuning(tuned.trials), arm.judging(tuned.best or {})
@@ -176,7 +160,7 @@ class Sweep:
         """Return what can run now, each run once, the longest first."""
         needed: dict[str, tuple[Arm, Planned]] = {}
         for arm in self._arms:
-            if arm.study.task not in self.refused:
+            if arm.contest.task not in self.refused:
                 for planned in arm.needed(self.ledger):
                     needed.setdefault(planned.config.key, (arm, planned))
         now = monotonic()
@@ -194,7 +178,7 @@ class Sweep:
         left = [
             loss
             for loss in self._losses.values()
-            if loss.attempts <= len(PAUSES) and loss.arm.study.task not in self.refused
+            if loss.attempts <= len(PAUSES) and loss.arm.contest.task not in self.refused
         ]
         if not left:
             return []
@@ -223,7 +207,7 @@ class Sweep:
     def _is_ours(self, config: RunConfig) -> bool:
         """Tell whether a run is one of a contender on a task of the sweep, at its scale."""
         return any(
-            (config.task, config.scale) == (arm.study.task, arm.study.scale)
+            (config.task, config.scale) == (arm.contest.task, arm.contest.scale)
             and config.contender == arm.entry.contender
             for arm in self._arms
         )
@@ -231,11 +215,11 @@ class Sweep:
     def _job(self, arm: Arm, planned: Planned) -> Job:
         task = tasks.get(planned.config.task)
         job = Job(planned.config, Metric(task.metric, task.goal), self.name, planned.role)
-        if arm.study.pruner == "none" or planned.role == "judged":
+        if arm.contest.pruner == "none" or planned.role == "judged":
             return job
         over = arm.rivals(planned.config, self.ledger)
         rivals = tuple(curve_of(run) for run in over if run.status in (*MEASURED, "pruned"))
-        return job._replace(pruner=arm.study.pruner, rivals=rivals)
+        return job._replace(pruner=arm.contest.pruner, rivals=rivals)
 
     def _settle(self, outcome: Outcome) -> None:
         config = outcome.config

@@ -141,7 +141,7 @@ def test_only_planned_stages_run_and_all_are_scored(tmp_path: Path) -> None:
     place = Place(tmp_path, tmp_path / "runs", sweep=lambda own: not sweeps.extend(own))
     fill(Store(place.runs / "step_rule", place.results / "step_rule"))
     found = step_rule.measure(plan(stages=(2,)), place)["step_rule"]
-    assert [one.studies[0].trials for one in sweeps] == [3] * 10
+    assert [one.contests[0].trials for one in sweeps] == [3] * 10
     assert [stage.name for stage in found.stages] == ["step_rule_1"]
     sweeps.clear()
     assert step_rule.measure(plan(records_only=True), place)["step_rule"] == found

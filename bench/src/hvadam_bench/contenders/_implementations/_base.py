@@ -69,8 +69,10 @@ class TensorByTensor(Baseline):
     """A baseline that only has to say `check`, `init_state` and `update`.
 
     State is kept in the parameter's dtype under the names of `torch.optim`; `state["step"]` counts
-    from 1. Weight decay, where there is one, is coupled: it joins a copy of the gradient.
+    from 1. Weight decay, where there is one, joins a copy of the gradient, unless it is decoupled.
     """
+
+    decay = "coupled"
 
     def init_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """Return the state before the first step, besides the step count."""
@@ -98,10 +100,12 @@ class TensorByTensor(Baseline):
                 yield Moving(param, self.gradient(param, group), state, group, lr)
 
     def gradient(self, param: Tensor, group: dict[str, Any]) -> Tensor:
-        """Return the gradient with coupled weight decay."""
+        """Return the gradient, with the weight decay in it if that is coupled."""
         assert param.grad is not None
         decay = group.get("weight_decay", 0.0)
-        return param.grad.add(param, alpha=decay) if decay else param.grad
+        if not decay or group.get("weight_decay_mode", self.decay) == "decoupled":
+            return param.grad
+        return param.grad.add(param, alpha=decay)
 
 
 def _refuse_exotic(who: str, param: Tensor) -> None:

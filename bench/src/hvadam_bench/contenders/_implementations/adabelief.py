@@ -61,12 +61,6 @@ class AdaBelief(TensorByTensor):
     def init_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"exp_avg": torch.zeros_like(param), "exp_avg_var": torch.zeros_like(param)}
 
-    def gradient(self, param: Tensor, group: dict[str, Any]) -> Tensor:
-        if group["weight_decay_mode"] == "coupled":
-            return super().gradient(param, group)
-        assert param.grad is not None
-        return param.grad
-
     def update(self, moving: Moving) -> None:
         param, grad, state, group, lr = moving
         (beta1, beta2), eps, t = group["betas"], group["eps"], state["step"]

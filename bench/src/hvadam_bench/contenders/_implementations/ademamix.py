@@ -43,6 +43,8 @@ class AdEMAMix(TensorByTensor):
         arXiv:2409.03137, Algorithm 1 and its schedulers.
     """
 
+    decay = "decoupled"
+
     def check(self, group: dict[str, Any]) -> None:
         for name in ("lr", "eps", "weight_decay", "alpha"):
             require(self.who, name, group[name])
@@ -62,11 +64,6 @@ class AdEMAMix(TensorByTensor):
     def init_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         names = ("exp_avg", "exp_avg_slow", "exp_avg_sq")
         return {name: torch.zeros_like(param) for name in names}
-
-    def gradient(self, param: Tensor, group: dict[str, Any]) -> Tensor:
-        """Return the gradient alone: the decay is decoupled."""
-        assert param.grad is not None
-        return param.grad
 
     def update(self, moving: Moving) -> None:
         param, grad, state, group, lr = moving

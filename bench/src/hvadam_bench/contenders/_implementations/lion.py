@@ -34,6 +34,8 @@ class Lion(TensorByTensor):
         Chen et al., Symbolic Discovery of Optimization Algorithms, arXiv:2302.06675, Algorithm 2.
     """
 
+    decay = "decoupled"
+
     def check(self, group: dict[str, Any]) -> None:
         require(self.who, "lr", group["lr"])
         require_betas(self.who, group["betas"])
@@ -41,11 +43,6 @@ class Lion(TensorByTensor):
 
     def init_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"exp_avg": torch.zeros_like(param)}
-
-    def gradient(self, param: Tensor, group: dict[str, Any]) -> Tensor:
-        """Return the gradient alone: the decay is decoupled."""
-        assert param.grad is not None
-        return param.grad
 
     def update(self, moving: Moving) -> None:
         param, grad, state, group, lr = moving

@@ -54,6 +54,8 @@ class Muon(TensorByTensor):
     any shape, and in that NS runs in the parameter's dtype rather than in bfloat16.
     """
 
+    decay = "decoupled"
+
     def check(self, group: dict[str, Any]) -> None:
         for name in ("lr", "weight_decay", "eps"):
             require(self.who, name, group[name])
@@ -65,11 +67,6 @@ class Muon(TensorByTensor):
         if group["method"] == "muon":
             return {"momentum_buffer": torch.zeros_like(param)}
         return {"exp_avg": torch.zeros_like(param), "exp_avg_sq": torch.zeros_like(param)}
-
-    def gradient(self, param: Tensor, group: dict[str, Any]) -> Tensor:
-        """Return the gradient alone: the decay is decoupled."""
-        assert param.grad is not None
-        return param.grad
 
     def update(self, moving: Moving) -> None:
         param, grad, state, group, lr = moving

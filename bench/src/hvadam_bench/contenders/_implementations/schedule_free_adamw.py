@@ -49,6 +49,8 @@ class ScheduleFreeAdamW(TensorByTensor):
     schedule, if there is one after all, enters c as in the paper; the package takes its maximum.
     """
 
+    decay = "decoupled"
+
     def check(self, group: dict[str, Any]) -> None:
         for name in ("lr", "eps", "weight_decay"):
             require(self.who, name, group[name])
@@ -64,11 +66,6 @@ class ScheduleFreeAdamW(TensorByTensor):
             "z": param.detach().clone(),
             "exp_avg_sq": torch.zeros_like(param),
         }
-
-    def gradient(self, param: Tensor, group: dict[str, Any]) -> Tensor:
-        """Return the gradient alone: the decay is decoupled."""
-        assert param.grad is not None
-        return param.grad
 
     def update(self, moving: Moving) -> None:
         y, grad, state, group, lr = moving

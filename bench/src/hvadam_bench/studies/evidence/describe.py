@@ -50,7 +50,7 @@ def describe_task(
         baseline: What a trivial model reaches.
         pictures: By task and contender, for runs whose own are not there: packed records have none.
     """
-    task, contest = results_of(reading), reading.study
+    task, contest = results_of(reading), reading.contest
     scale = judging.scale_of(task)
     against = judging.judge_against(task, contest.reference, scale)
     duels = judging.judge_against(task, OURS, scale)
@@ -105,9 +105,9 @@ def describe_task(
 
 def describe_noise(readings: Sequence[ContestResults]) -> Noise:
     """Return every dose that is finished, and what a user can read off the diagnostics."""
-    full = [one for one in readings if one.results and not one.study.settings.get("batch")]
-    whole = {one.study.task: _batch(one) for one in full}
-    doses = tuple(_dose(one, whole.get(one.study.task)) for one in readings if one.finished)
+    full = [one for one in readings if one.results and not one.contest.settings.get("batch")]
+    whole = {one.contest.task: _batch(one) for one in full}
+    doses = tuple(_dose(one, whole.get(one.contest.task)) for one in readings if one.finished)
     return Noise(
         doses=tuple(sorted(doses, key=lambda dose: (dose.task, -dose.batch))),
         unfinished=list_unfinished(readings),
@@ -125,10 +125,10 @@ def list_unfinished(readings: Iterable[ContestResults]) -> tuple[Unfinished, ...
     """Return how far the contests that are not finished are."""
     return tuple(
         Unfinished(
-            task=one.study.task,
-            about=_about(one.study.settings),
-            finished=len(one.study.arms()) - len(one.unfinished),
-            of=len(one.study.arms()),
+            task=one.contest.task,
+            about=_about(one.contest.settings),
+            finished=len(one.contest.arms()) - len(one.unfinished),
+            of=len(one.contest.arms()),
             runs=one.runs,
         )
         for one in readings

@@ -118,7 +118,7 @@ def compute(
     def suite(part: str) -> Suite:
         own, store = readings.get(part, []), store_of(runs, part, results)
         tasks = [
-            describe_task(one, part, store, trivial.get(one.study.task), pictures)
+            describe_task(one, part, store, trivial.get(one.contest.task), pictures)
             for one in own
             if one.finished
         ]
@@ -138,7 +138,7 @@ def summarize(
     part: str, readings: Sequence[ContestResults], tasks: Sequence[TaskEvidence]
 ) -> Suite:
     """Return a suite, from the contests that are planned and the tasks that are finished."""
-    entries = [entry for one in readings for entry in one.study.entries]
+    entries = [entry for one in readings for entry in one.contest.entries]
     family = {entry.entrant for entry in entries if entry.contender in ADAM_FAMILY}
     drawn = _profiles(tasks)
     return Suite(

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from time import perf_counter
 
 from hvadam_bench.contenders import get
-from hvadam_bench.running import checkpoints, environment
+from hvadam_bench.running import checkpoints, machine
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.machine import Company
 from hvadam_bench.running.runner import reproducible
@@ -126,7 +126,7 @@ def measure(
         ValueError: the data of a task is not here.
         DivergedError: a study begins at a learning rate that leads nowhere within a moment.
     """
-    about, company, found = environment.describe(), Company(), {}
+    about, company, found = machine.describe(), Company(), {}
     share = 1 / sum(len(own) for own in studies.values())
     with reproducible(threads), checkpoints.isolated(0):
         for part, own in studies.items():

@@ -70,7 +70,7 @@ def measure(plan: Sequence[Recipe], place: Place) -> dict[str, Paper]:
     }
     place.sweep(list(sweeps.values()))
     panels = [
-        _panel(what, found.results, found.study.reference)
+        _panel(what, found.results, found.contest.reference)
         for (what, _), sweep in sweeps.items()
         for found in sweep.results()
         if found.results

@@ -137,7 +137,7 @@ def _score_stage(name: str, contests: Sequence[Contest], plan: Plan, ledger: Led
     endings: list[Ending] = []
     unfinished: list[str] = []
     for reading in (read_contest(one, ledger) for one in contests):
-        task, results = reading.study.task, reading.results
+        task, results = reading.contest.task, reading.results
         if results is None or not reading.finished:
             unfinished.append(task)
             continue
