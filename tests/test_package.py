@@ -24,7 +24,7 @@ BENCH_ARROWS = [
     ("tasks", "running", "analysis", "sweeping", "studies", "cli"),
 ]
 # Folders that belong to a room of another name.
-ROOMS = {"problems": "tasks", "models": "tasks", "pages": "studies"}
+ROOMS = {"pages": "studies"}
 # Optimizers and tasks meet in the runner only.
 STRANGERS = {"contenders": {"tasks"}, "tasks": {"contenders"}}
 FRAMEWORKS = {"torch", "jax"}

@@ -24,10 +24,10 @@ from torch.nn.functional import cross_entropy
 
 from hvadam_bench import tasks
 from hvadam_bench.data.text import Corpus
-from hvadam_bench.problems.corpora import corpus
 from hvadam_bench.running.files import write_atomically
 from hvadam_bench.studies import _results
 from hvadam_bench.studies._study import OnProgress, ignore_progress
+from hvadam_bench.tasks.language.corpora import corpus
 from hvadam_bench.tasks.vision.classification import ImageProblem
 
 Method = Literal["logistic regression on pixels", "interpolated bigram"]
