@@ -109,7 +109,7 @@ def test_clamping_is_what_bounds_do(protocol: str) -> None:
 
 def test_inherited_quirks_are_not_standard() -> None:
     standard, inherited = problem("wgan"), problem("wgan", "inherited")
-    images = 50 * torch.randn(8, 1, 16, 16)
+    images = 50 * torch.randn(400, 1, 16, 16)  # enough for some to be below 0
     assert 0 < inherited.critic(images).min() <= inherited.critic(images).max() < 1
     assert standard.critic(images).min() < 0
     assert len(inherited.boxed) == len(list(inherited.critic.parameters()))
