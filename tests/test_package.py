@@ -24,7 +24,7 @@ BENCH_ARROWS = [
     ("tasks", "running", "analysis", "sweeping", "pages", "studies", "cli"),
 ]
 # Folders that belong to a room of another name.
-ROOMS = {"problems": "tasks", "models": "tasks"}
+ROOMS: dict[str, str] = {}
 # Parts of pages that are on their way into their studies.
 MOVING = {"evaluation_times", "speed", "theorems", "throughput", "toy_functions"}
 # What trains or sweeps: pages show what there is, and make nothing.

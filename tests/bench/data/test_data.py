@@ -64,14 +64,15 @@ def test_imagenet_is_folders_decoded_when_asked(tmp_path: Path) -> None:
             (folder / "1.JPEG.part").write_bytes(b"half")
     found = imagenet.load(tmp_path, classes=2)
     assert (len(found.train), len(found.test)) == (2, 2)
-    picture, label = found.train[1]
+    path, label = found.train.pictures[1]
+    picture = imagenet.decode(path)
     assert (picture.shape, picture.dtype, label) == ((4, 6, 3), np.uint8, 1)
     assert abs(int(picture.mean()) - 100) < 3
 
     path = tmp_path / "imagenet/train/n01/0.JPEG"
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(DataError, match=r"n01/0\.JPEG must be a whole JPEG picture"):
-        _ = found.train[0]
+        imagenet.decode(path)
     with pytest.raises(DataError, match="train must be 1,000 folders, one per class, got 2"):
         imagenet.load(tmp_path)
     (tmp_path / "imagenet/val/n02/0.JPEG").unlink()

@@ -34,15 +34,6 @@ class Folder:
     def __len__(self) -> int:
         return len(self.pictures)
 
-    def __getitem__(self, index: int) -> tuple[NDArray[np.uint8], int]:
-        """Return one picture, uint8 of shape (height, width, 3), and its label.
-
-        Raises:
-            DataError: the file is cut short or no picture.
-        """
-        path, label = self.pictures[index]
-        return decode(path), label
-
 
 @dataclass(frozen=True)
 class FolderData:
@@ -54,7 +45,11 @@ class FolderData:
 
 
 def decode(path: Path) -> NDArray[np.uint8]:
-    """Decode a picture file to RGB; a few official ones are grey or CMYK."""
+    """Decode a picture file to uint8 of shape (height, width, 3); a few are grey or CMYK.
+
+    Raises:
+        DataError: the file is cut short or no picture.
+    """
     try:
         from PIL import Image
     except ModuleNotFoundError as error:

@@ -113,6 +113,9 @@ class _Arrays(pickle.Unpickler):
         raise pickle.UnpicklingError(f"{module_name}.{global_name} has no place in a CIFAR batch")
 
 
+_TORONTO = "https://www.cs.toronto.edu/~kriz"
+
+
 @dataclass(frozen=True)
 class _Cifar:
     """The official files of one CIFAR; the first layout wins if both are whole."""
@@ -151,6 +154,17 @@ class _Cifar:
         files = self.layout(root)
         present = self._present(root, files)
         return tuple(file.path for file in files if file not in present)
+
+    def data_set(self, archive: str, md5: str) -> DataSet:
+        return DataSet(
+            name=self.name,
+            title=f"CIFAR-{self.classes}: 60,000 colour images of 32×32 in {self.classes} classes",
+            licence="none stated; cite Krizhevsky 2009, and do not pass the files on",
+            load=self.load,
+            missing=self.missing,
+            absent=self.absent,
+            sources=[Source(f"{_TORONTO}/{archive}", [file.path for file in self.binary], md5)],
+        )
 
     @staticmethod
     def _present(root: Path, files: Sequence[File]) -> list[File]:
@@ -217,40 +231,10 @@ def load_fashion_mnist(root: Path, train: int = 60_000, test: int = 10_000) -> I
     return ImageData(*parts, classes=10)
 
 
-_TORONTO = "https://www.cs.toronto.edu/~kriz"
 _ZALANDO = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
-_NO_LICENCE = "none stated; cite Krizhevsky 2009, and do not pass the files on"
 DATA_SETS = [
-    DataSet(
-        name="cifar10",
-        title="CIFAR-10: 60,000 colour images of 32×32 in 10 classes",
-        licence=_NO_LICENCE,
-        load=_CIFAR10.load,
-        missing=_CIFAR10.missing,
-        absent=_CIFAR10.absent,
-        sources=[
-            Source(
-                f"{_TORONTO}/cifar-10-binary.tar.gz",
-                [file.path for file in _CIFAR10.binary],
-                "c32a1d4ab5d03f1284b67883e8d87530",
-            )
-        ],
-    ),
-    DataSet(
-        name="cifar100",
-        title="CIFAR-100: 60,000 colour images of 32×32 in 100 classes",
-        licence=_NO_LICENCE,
-        load=_CIFAR100.load,
-        missing=_CIFAR100.missing,
-        absent=_CIFAR100.absent,
-        sources=[
-            Source(
-                f"{_TORONTO}/cifar-100-binary.tar.gz",
-                [file.path for file in _CIFAR100.binary],
-                "03b5dce01913d631647c71ecec9e9cb8",
-            )
-        ],
-    ),
+    _CIFAR10.data_set("cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530"),
+    _CIFAR100.data_set("cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8"),
     DataSet(
         name="fashion_mnist",
         title="Fashion-MNIST: 70,000 grey images of 28×28 in 10 classes",

@@ -117,23 +117,11 @@ _PTB = [
 _SHAKESPEARE = File("tinyshakespeare/input.txt", 1_115_394, "6fb458f1232090904fb40fe944165e91")
 
 
-def _load_ptb(root: Path) -> Corpus:
-    return read_words(root, _PTB, (929_589, 73_760, 82_430))
-
-
-def _load_wikitext2(root: Path) -> Corpus:
-    return read_words(root, _wikitext2(root), (2_088_628, 217_646, 245_569))
-
-
 def _wikitext2(root: Path) -> list[File]:
     """Return the files, plain or gzipped one by one; told apart by counts, not by sums."""
     plain = [File(f"wikitext-2/wiki.{split}.tokens") for split in ("train", "valid", "test")]
     zipped = [File(f"{file.path}.gz") for file in plain]
     return zipped if lacking(root, zipped) is None else plain
-
-
-def _load_shakespeare(root: Path) -> Corpus:
-    return characters(_decode(root, _SHAKESPEARE))
 
 
 def _load_pydoc(root: Path) -> Corpus:
@@ -195,7 +183,7 @@ DATA_SETS = [
         name="ptb",
         title="Penn Treebank, Mikolov's preparation: words, vocabulary 10,000",
         licence="derived from LDC material: for measuring, not for passing on",
-        load=_load_ptb,
+        load=lambda root: read_words(root, _PTB, (929_589, 73_760, 82_430)),
         missing=lambda root: lacking(root, _PTB),
         sources=[
             Source(
@@ -209,7 +197,7 @@ DATA_SETS = [
         name="wikitext2",
         title="WikiText-2: words of Wikipedia's good articles, vocabulary 33,278",
         licence="CC BY-SA 3.0",
-        load=_load_wikitext2,
+        load=lambda root: read_words(root, _wikitext2(root), (2_088_628, 217_646, 245_569)),
         missing=lambda root: lacking(root, _wikitext2(root)),
         sources=[
             Source(
@@ -223,7 +211,7 @@ DATA_SETS = [
         name="tinyshakespeare",
         title="Tiny Shakespeare: 1,115,394 characters of plays",
         licence="public domain",
-        load=_load_shakespeare,
+        load=lambda root: characters(_decode(root, _SHAKESPEARE)),
         missing=lambda root: lacking(root, [_SHAKESPEARE]),
         sources=[
             Source(

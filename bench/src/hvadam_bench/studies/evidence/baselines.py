@@ -19,9 +19,9 @@ from torch.nn.functional import cross_entropy
 
 from hvadam_bench import tasks
 from hvadam_bench.data.text import Corpus
-from hvadam_bench.problems.corpora import corpus
 from hvadam_bench.studies._study import OnProgress, ignore_progress
 from hvadam_bench.studies.evidence.result import Baseline, Baselines
+from hvadam_bench.tasks.language.corpora import corpus
 from hvadam_bench.tasks.vision.classification import ImageProblem
 
 # L-BFGS in logistic regression: the best on the validation split of so many looks is kept.

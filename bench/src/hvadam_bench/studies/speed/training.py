@@ -47,7 +47,7 @@ def resnet18() -> Made:
 
 def gpt2_small() -> Made:
     """Make a transformer of GPT-2 small's size with 2 × 128 tokens."""
-    from hvadam_bench.models.transformer import TransformerLM
+    from hvadam_bench.tasks.language.transformer import TransformerLM
 
     words = 50_257
     tokens = torch.randint(0, words, (2, 129))
@@ -58,7 +58,7 @@ def gpt2_small() -> Made:
 
 def lstm() -> Made:
     """Make the one-layer language model of the Penn Treebank's size with 20 × 35 words."""
-    from hvadam_bench.models.awd_lstm import AWDLSTM
+    from hvadam_bench.tasks.language.recurrent import AWDLSTM
 
     words = torch.randint(0, 10_000, (36, 20))
     return AWDLSTM(10_000), lambda own: own.loss(own(words[:-1]).dropped, words[1:])

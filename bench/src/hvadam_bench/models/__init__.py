@@ -1,1 +1,0 @@
-"""Networks that tasks train, and the maths that belongs to them."""

@@ -1,1 +1,0 @@
-"""Tasks made concrete: networks, batches, losses and measures, ready to train."""
