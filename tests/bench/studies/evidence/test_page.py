@@ -49,7 +49,7 @@ def test_the_answer_follows_from_the_verdicts(good: Evidence, bad: Evidence) -> 
     assert "is ahead on 2 of 2 tasks; against the best of Adam's family, it is ahead on 2" in first
     assert first.endswith("All 2 tasks are finished.")
     assert second.startswith("**With mini-batches: use it.** Against AdamW, HVAdam is ahead on 2")
-    assert "Beside Adam with `beta1=0.95`, HVAdam is ahead on 2 of 2 tasks." in momentum
+    assert "Against Adam with `beta1=0.95`, HVAdam is ahead on 2 of 2 tasks." in momentum
     assert "With `beta1=0.95` as well, it is ahead on 2 of 2 tasks." in momentum
     assert "on smooth, full-batch problems HVAdam on 2 of 2 tasks" in best
     assert '["alignment"]`. Above 0.4 HVAdam ended lower than Adam' in rule

@@ -64,7 +64,7 @@ def _draw(evidence: Evidence) -> dict[str, Figure]:
 
 
 def draw_suites(evidence: Evidence) -> Figure:
-    """Draw HVAdam beside the best of Adam's family: a row a task, to the left is better."""
+    """Draw HVAdam versus the best of Adam's family: a row a task, to the left is better."""
     shown = [suite for suite in evidence.suites if suite.tasks]
     heights = [len(suite.tasks) + 1.0 for suite in shown]
     figure = blank(0.34 * sum(heights) + 0.9 * len(shown))
@@ -196,8 +196,8 @@ def named(task: str) -> str:
 
 
 def _row_label(task: TaskEvidence) -> str:
-    rival = f"beside {label(task.family_best)}" if task.family_best else "beside nobody"
-    return f"{named(task.task)}\n{rival}{'' if task.solved else ', unsolved'}"
+    rival = label(task.family_best) if task.family_best else "nobody"
+    return f"{named(task.task)}\nversus {rival}{'' if task.solved else ', unsolved'}"
 
 
 def _within(x: float, reach: float) -> bool:

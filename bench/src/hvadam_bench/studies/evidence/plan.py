@@ -90,9 +90,9 @@ def plan(
 
     Args:
         parts: Make the runs of these parts only: smooth, noise, minibatch.
-        steps: What to do: make the runs; fit the baselines, logistic regression and bigrams; time
-            an evaluation with each contender's step (on a quiet machine); compute the evidence
-            from all records that there are.
+        steps: What to do: runs (make the runs), baselines (fit logistic regression and bigrams),
+            times (time an evaluation with each contender's step, on a quiet machine), evidence
+            (compute the numbers of the pages from all records that there are).
         smoke: Do all of it with a few tiny runs, to see that it works.
 
     Raises:

@@ -55,14 +55,14 @@ def suite(found: Suite) -> Table:
     reference, everyone = label(found.reference), [one for t in found.tasks for one in _all(t)]
     optional = {  # columns that some suites have
         "trivial baseline": any(task.baseline for task in found.tasks),
-        f"arrive: HVAdam, {reference}": any(one.arrived is not None for one in everyone),
+        f"solved: HVAdam, {reference}": any(one.arrived is not None for one in everyone),
         "decay of all": any(_decay(task) != "none" for task in found.tasks),
     }
     rows = [_suite_row(task, found.reference) for task in found.tasks]
     heads = [
-        *("", "trivial baseline", "HVAdam", reference, f"HVAdam beside {reference}"),
-        *("beside the best of Adam's family", "best of all"),
-        *(f"arrive: HVAdam, {reference}", "decay of all"),
+        *("", "trivial baseline", "HVAdam", reference, f"HVAdam versus {reference}"),
+        *("versus the best of Adam's family", "best of all"),
+        *(f"solved: HVAdam, {reference}", "decay of all"),
     ]
     kept = [i for i, head in enumerate(heads) if optional.get(head, True)]
     return Table([heads[i] for i in kept], [[row[i] for i in kept] for row in rows])
@@ -79,7 +79,7 @@ def _suite_row(task: TaskEvidence, reference: str) -> list[str]:
         _duel(task, reference),
         f"{_duel(task, rival)} ({label(rival)})" if rival else NOTHING,
         f"{label(best)}, {median(task.contenders[best], task)}" if best else NOTHING,
-        f"{_arrived(ours)}, {_arrived(theirs)}",
+        f"{_solved(ours)}, {_solved(theirs)}",
         _decay(task),
     ]
 
@@ -150,7 +150,7 @@ def everyone(task: TaskEvidence, costs: Costs | None = None) -> Table:
             Cell.of(name),
             Cell(median(one, task), mark=name == task.best),
             _judged(one.against_reference, task) if one.against_reference else "reference",
-            _arrived(one),
+            _solved(one),
             _count(one.to_target),
             _count(one.evaluations),
             *([cost(name)] if taken else []),
@@ -161,7 +161,7 @@ def everyone(task: TaskEvidence, costs: Costs | None = None) -> Table:
         for name, one in task.contenders.items()
     ]
     heads = [
-        *("", f"median {units_of(task).name}", f"beside {reference}", "arrive"),
+        *("", f"median {units_of(task).name}", f"versus {reference}", "solved"),
         *("gradient evaluations to the target", "in all"),
         *([f"ms each (× {reference}'s)"] if taken else []),
         *("lr", "decay", *(name.replace("_", " ") for name in others)),
@@ -244,7 +244,7 @@ def evaluation_times(found: EvaluationTimes) -> Table:
         for name, one in own.contenders.items():
             ratio = quartiles(one.ratio.median, one.ratio.q1, one.ratio.q3, lambda x: fixed(x, 3))
             rows.append([task, Cell.of(name), three_digits(one.milliseconds.median), ratio])
-    heads = ["task", "", "ms per evaluation", "beside the first"]
+    heads = ["task", "", "ms per evaluation", "versus the first"]
     return Table(heads, rows, reading=say(WORDS, "evaluation_times", found))
 
 
@@ -333,7 +333,7 @@ def _decay(task: TaskEvidence) -> str:
     return listed(sorted({one.decay for one in _all(task)}))
 
 
-def _arrived(one: Entrant) -> str:
+def _solved(one: Entrant) -> str:
     return NOTHING if one.arrived is None else share(one.arrived)
 
 
