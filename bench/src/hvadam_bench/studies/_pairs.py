@@ -152,7 +152,7 @@ def race_all(
     on_progress: OnProgress = ignore_progress,
     share: float = 1.0,
 ) -> tuple[tuple[Skip, ...], list[Timed]]:
-    """Time trials beside a reference; those that refuse are skipped with their reason.
+    """Time trials versus a reference; those that refuse are skipped with their reason.
 
     Args:
         makers: What makes the trial of each contender.

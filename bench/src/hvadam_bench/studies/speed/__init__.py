@@ -5,7 +5,7 @@ from hvadam_bench.studies.speed import measure, page, plan, results
 
 STUDY = Study(
     "speed",
-    "Time a step of HVAdam beside Adam and AdaBelief, print tables, draw charts.",
+    "Time a step of HVAdam versus Adam and AdaBelief, print tables, draw charts.",
     plan.plan,
     measure.measure,
     page.render,

@@ -49,7 +49,7 @@ def draw_shapes(found: Speed) -> Figure:
         row.invert_yaxis()
     figure.legend(handles=_handles(found), loc="outside lower center", ncols=3, frameon=False)
     figure.suptitle(
-        "Optimizer steps beside fused Adam\n"
+        "Optimizer steps versus fused Adam\n"
         f"median of {found.plan.rounds} rounds, whiskers are quartiles; threads: {found.threads}"
     )
     return figure

@@ -1,4 +1,4 @@
-"""Steps of Optax's optimizers and of HVAdam for JAX, timed beside ``optax.adam``.
+"""Steps of Optax's optimizers and of HVAdam for JAX versus ``optax.adam``.
 
 A step is compiled as a whole, from gradients to new parameters, with parameters and state donated.
 """

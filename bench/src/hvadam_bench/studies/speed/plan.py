@@ -43,14 +43,14 @@ def plan(
     Args:
         shapes: Choose among single, resnet50, lstm, small and huge. If not given, all but huge, or
             with several numbers of threads all but small.
-        jax: Time HVAdam for JAX instead, beside Optax's Adam.
-        threads: How many torch may use. With several numbers, the native kernel is timed beside
+        jax: Time HVAdam for JAX instead, versus Optax's Adam.
+        threads: How many torch may use. With several numbers, the native kernel is timed versus
             fused Adam with as many.
         growth: Also time how a step grows, up to 100M parameters.
-        training: Time whole training steps instead, beside fused AdamW's.
+        training: Time whole training steps instead, versus fused AdamW's.
         compile_many: Also time the compiled step of 161 tensors; a quarter of an hour more at
             first.
-        runner: Time the bench's runner instead, beside a loop written by hand.
+        runner: Time the bench's runner instead, versus a loop written by hand.
         smoke: Take few, short measurements, on the smallest shape if none is named.
     """
     counts = sorted(threads) or [1]

@@ -47,7 +47,7 @@ def made(**versions: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured on one shape or workload, beside its results."""
+    """What was measured on one shape or workload, without its results."""
 
     name: str
     title: str
@@ -57,7 +57,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class StepTime(Paired):
-    """Steps of a contender, each beside one of the reference, in seconds per step."""
+    """Steps of a contender, each group next to one of the reference, in seconds per step."""
 
     contender: str
     steps: int  # in each timed group
@@ -258,7 +258,7 @@ class JaxSpeed(Made):
 
 @dataclass(frozen=True)
 class TrainingTime(Paired):
-    """Whole steps of one contender beside fused AdamW's, an entry per round in the tuples."""
+    """Whole steps of one contender versus fused AdamW's, an entry per round in the tuples."""
 
     contender: str
     optimizer_seconds: tuple[float, ...]  # of a step

@@ -1,4 +1,4 @@
-"""Steps of torch's optimizers and of HVAdam, each group beside one of fused Adam."""
+"""Steps of torch's optimizers and of HVAdam versus those of fused Adam, in pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps with several numbers of threads, beside fused Adam with as many.
+"""Steps with several numbers of threads versus fused Adam with as many.
 
 Every round goes through all contenders and all numbers of threads, on the same tensors, which are
 made with the most threads. For one shape, HVAdam's step is also timed on tensors that one thread
@@ -54,7 +54,7 @@ def benchmark(
         counts: Numbers of threads, rising.
         budget: How much is measured.
         contenders: Those that refuse are skipped with their reason.
-        reference: Whose steps stand beside theirs, with as many threads.
+        reference: Whose steps are timed next to theirs, with as many threads.
         placed: The shape on which it is measured who touches the state first, if any.
         clock: Seconds, from anywhere.
         on_progress: Called between timed groups only.
@@ -75,6 +75,7 @@ def benchmark(
                 on_progress=on_progress,
                 share=shape.parameters / total,
             )
+            del start  # its memory is the next shape's
             results = [
                 ThreadTiming(*one.times, one.contender, one.trial.steps, one.threads or 1)
                 for one in timed
@@ -106,7 +107,7 @@ def place(
     contender: Contender = TRAINED[0],
     clock: Clock = perf_counter,
 ) -> Placement:
-    """Time steps on tensors that one thread made beside steps on tensors that all made."""
+    """Time steps on tensors that one thread made versus tensors that all made."""
     start = Start(shape)
     shares: list[float | None] = []
     groups: list[partial[float]] = []

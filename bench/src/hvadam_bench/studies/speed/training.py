@@ -1,4 +1,4 @@
-"""Whole training steps with HVAdam, beside fused AdamW's.
+"""Whole training steps with HVAdam versus fused AdamW's.
 
 A training step is zeroing the gradients, the forward and the backward pass and the optimizer. Every
 contender trains a network of its own, in turns with fused AdamW on another copy; the optimizer's
@@ -97,7 +97,7 @@ def benchmark(
     clock: Clock = perf_counter,
     on_progress: OnProgress = ignore_progress,
 ) -> TrainingSpeed:
-    """Time groups of so many training steps of every contender beside the reference's."""
+    """Time groups of so many training steps of every contender versus the reference's."""
     found: list[Trained] = []
     with torch_threads(threads):
         for name, workload in workloads.items():
