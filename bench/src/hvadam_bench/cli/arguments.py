@@ -3,7 +3,8 @@
 import ast
 import math
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,26 +13,22 @@ import typer
 from hvadam_bench.registry import PLUGINS, own_hint
 
 
-def parse_count(text: str) -> int:
-    """Return a whole number of at least 1; typer's own check would not repeat what it refuses."""
-    try:
-        count = int(text)
-    except ValueError:
-        count = 0
-    if count < 1:
-        raise typer.BadParameter(f"must be a whole number of at least 1, got {text}.")
-    return count
+def whole_number(least: int) -> Callable[[str], int]:
+    """Return a parser of whole numbers; typer's own would not repeat what it refuses."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if number < least:
+            raise typer.BadParameter(f"must be a whole number of at least {least}, got {text}.")
+        return number
+
+    return parse
 
 
-def parse_seed(text: str) -> int:
-    """Return a whole number of at least 0."""
-    try:
-        seed = int(text)
-    except ValueError:
-        seed = -1
-    if seed < 0:
-        raise typer.BadParameter(f"must be a whole number of at least 0, got {text}.")
-    return seed
+parse_count, parse_seed = whole_number(1), whole_number(0)
 
 
 def parse_changes(given: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -122,33 +119,13 @@ def refuse_directory(out: Path, name: str) -> None:
     make_directory(out.parent)
 
 
-def complete_tasks() -> list[str]:
-    """Return what a shell may complete a task to."""
-    from hvadam_bench import tasks
+def complete(*modules: str) -> Callable[[], list[str]]:
+    """Return what a shell asks for the names of modules, which are loaded only then."""
 
-    return tasks.names()
+    def names() -> list[str]:
+        return [name for one in modules for name in import_module(f"hvadam_bench.{one}").names()]
 
-
-def complete_contenders() -> list[str]:
-    """Return what a shell may complete a contender to."""
-    from hvadam_bench import contenders
-
-    return contenders.names()
-
-
-def complete_recipes() -> list[str]:
-    """Return what a shell may complete a recipe to, or the task that stands for one."""
-    from hvadam_bench import tasks
-    from hvadam_bench.studies import _recipes as recipes
-
-    return [*recipes.names(), *tasks.names()]
-
-
-def complete_data() -> list[str]:
-    """Return what a shell may complete a data set to."""
-    from hvadam_bench import data
-
-    return data.names()
+    return names
 
 
 def use_plugins(folder: Path | None) -> Path | None:

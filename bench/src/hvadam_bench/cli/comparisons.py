@@ -15,7 +15,7 @@ from hvadam_bench.cli.arguments import (
     Records,
     Some,
     Workers,
-    complete_recipes,
+    complete,
     make_directory,
     parse_changes,
     parse_contenders,
@@ -24,7 +24,7 @@ from hvadam_bench.cli.arguments import (
     parse_rates,
     refuse_directory,
 )
-from hvadam_bench.cli.errors import FAILED, fail, keeping
+from hvadam_bench.cli.errors import FAILED, fail, keeping, refusing
 
 
 def list_recipes(
@@ -43,7 +43,8 @@ def sweep_recipe(
     recipe: Annotated[
         str,
         typer.Argument(
-            help="A name that `hvadam recipes` lists, or a task.", autocompletion=complete_recipes
+            help="A name that `hvadam recipes` lists, or a task.",
+            autocompletion=complete("studies._recipes", "tasks"),
         ),
     ],
     store: Records = Path("runs"),
@@ -90,10 +91,8 @@ def sweep_recipe(
     from hvadam_bench.sweeping.search import PrunerName, narrowed
     from hvadam_bench.sweeping.sweep import Sweep
 
-    try:
+    with refusing():
         chosen = recipes.get(recipe)
-    except ValueError as error:
-        raise typer.Exit(fail(str(error))) from error
     if not chosen.studies:
         raise typer.Exit(fail(f"{recipe} is no sweep; type: {'; '.join(chosen.commands)}"))
     options, settings = parse_changes(changes or [])
@@ -112,11 +111,9 @@ def sweep_recipe(
         pruner=pruner and parse_names(pruner, get_args(PrunerName), "pruner", "'--pruner'")[0],
     )
     if changes:
-        try:
+        with refusing((ValueError, TypeError)):
             for arm in (arm for study in studies for arm in study.arms()):
                 check(arm.judging(arm.trials[0].options if arm.trials else {})[0])
-        except (ValueError, TypeError) as error:
-            raise typer.Exit(fail(str(error))) from error
     parse_names(engine, ("local", "ray"), "engine", "'--engine'")
     if address is not None and engine != "ray":
         raise typer.BadParameter("is for --engine ray.", param_hint="'--address'")
@@ -151,7 +148,7 @@ def report(
 
     refuse_directory(out, "report.html")
     records = Store(store, packed=store)
-    try:
+    with refusing():
         shown, left_out = current(records.contents())
         for line in left_out:
             fail(line)
@@ -162,8 +159,6 @@ def report(
                 param_hint="'--store'",
             )
         written = write(records, out, with_markdown=markdown)
-    except ValueError as error:
-        raise typer.Exit(fail(str(error))) from error
     for path in written:
         typer.echo(f"wrote {path}")
     typer.echo(f"to look at it: hvadam open {shlex.quote(str(out))}")

@@ -45,6 +45,21 @@ def keeping(what: object) -> Iterator[None]:
         raise StoppedError(str(what)) from error
 
 
+@contextmanager
+def refusing(kinds: tuple[type[Exception], ...] = (ValueError,)) -> Iterator[None]:
+    """Enter a context in which an error's message says what cannot be used, and ends the command.
+
+    Args:
+        kinds: The errors that mean it.
+    """
+    import typer  # here, because it may be missing
+
+    try:
+        yield
+    except kinds as error:
+        raise typer.Exit(fail(str(error))) from error
+
+
 def missing_packages() -> list[str]:
     """Return those packages of the extra `bench` that are not installed."""
     return [package for name, package in _BENCH_PACKAGES.items() if find_spec(name) is None]

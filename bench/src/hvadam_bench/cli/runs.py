@@ -11,15 +11,13 @@ from hvadam_bench.cli.arguments import (
     Plugins,
     Records,
     Threads,
-    complete_contenders,
-    complete_data,
-    complete_tasks,
+    complete,
     make_directory,
     parse_changes,
     parse_number,
     parse_seed,
 )
-from hvadam_bench.cli.errors import FAILED, UNUSABLE, describe, fail, keeping
+from hvadam_bench.cli.errors import FAILED, UNUSABLE, describe, fail, keeping, refusing
 
 
 def list_data() -> None:
@@ -33,7 +31,7 @@ def get_data(
     name: Annotated[
         str,
         typer.Argument(
-            help="A data set, as `hvadam data list` names it.", autocompletion=complete_data
+            help="A data set, as `hvadam data list` names it.", autocompletion=complete("data")
         ),
     ],
 ) -> None:
@@ -41,10 +39,8 @@ def get_data(
     from hvadam_bench import data
     from hvadam_bench.data.download import obtain
 
-    try:
+    with refusing():
         data_set = data.get(name)
-    except ValueError as error:  # DataError is one
-        raise typer.Exit(fail(str(error))) from error
     try:
         with keeping(f"what has arrived in {data.root()}"):
             obtain(data_set, data.root(), Console())
@@ -70,12 +66,15 @@ def list_contenders(plugins: Plugins = None) -> None:
 def run_one(
     task: Annotated[
         str,
-        typer.Argument(help="A task, as `hvadam tasks` names it.", autocompletion=complete_tasks),
+        typer.Argument(
+            help="A task, as `hvadam tasks` names it.", autocompletion=complete("tasks")
+        ),
     ],
     contender: Annotated[
         str,
         typer.Argument(
-            help="A contender, as `hvadam contenders` names it.", autocompletion=complete_contenders
+            help="A contender, as `hvadam contenders` names it.",
+            autocompletion=complete("contenders"),
         ),
     ],
     lr: Annotated[

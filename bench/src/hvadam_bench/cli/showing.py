@@ -131,7 +131,9 @@ def _run(sweep: Sweep, engine: Engine, console: Console, about: str, later: floa
 
 def _show_results(sweep: Sweep, console: Console) -> None:
     """Print a table of each contest and its answer; how to read the tables is said once."""
-    readings = [(one.contest, one.results, standings(one)) for one in sweep.results() if one.results]
+    readings = [
+        (one.contest, one.results, standings(one)) for one in sweep.results() if one.results
+    ]
     for place, (study, results, table) in enumerate(readings, 1):
         again = any(later.reading == table.reading for *_, later in readings[place:])
         console.print((replace(table, reading="") if again else table).terminal())

@@ -21,7 +21,7 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
 from hvadam_bench import studies
 from hvadam_bench.cli.arguments import Plugins, Workers, make_directory, parse_count, parse_number
-from hvadam_bench.cli.errors import FAILED, fail, keeping, missing_packages
+from hvadam_bench.cli.errors import FAILED, keeping, missing_packages, refusing
 from hvadam_bench.pages.formatting import duration
 from hvadam_bench.pages.tables import Table
 from hvadam_bench.studies import Place, Study
@@ -53,15 +53,13 @@ def make_command(study: Study) -> Callable[..., None]:
         plugins: Plugins = None,
         **options: Any,
     ) -> None:
-        try:
+        with refusing():
             if render_only:
                 _tell(study.render(study.read(out), out))
             else:
                 given = {name: _value(own[name][1], options[name]) for name in own}
                 place = Place(out, out / "runs" if study.folder else runs)
                 _answer(study, study.plan(**given), place, workers)
-        except ValueError as error:
-            raise typer.Exit(fail(str(error))) from error
 
     shared = inspect.signature(command, eval_str=True)
     needless = ("options", "runs") if study.folder else ("options",)

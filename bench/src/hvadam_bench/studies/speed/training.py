@@ -66,8 +66,8 @@ def lstm() -> Made:
 
 def pinn() -> Made:
     """Make a physics-informed network of 3 × 50 with 2,500 points inside."""
-    from hvadam_bench.tasks.physics.jets import jet
     from hvadam_bench.tasks._perceptron import tanh_mlp
+    from hvadam_bench.tasks.physics.jets import jet
 
     points = torch.rand(2500, 2)
 
