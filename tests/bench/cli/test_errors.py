@@ -21,6 +21,7 @@ from hvadam_bench.data import download
 from hvadam_bench.pages import summary, sweeps
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Store
+from hvadam_bench.studies.valley import measure as valley
 
 
 def interrupt(*args: Any, **named: Any) -> Any:
@@ -34,7 +35,7 @@ def interrupt(*args: Any, **named: Any) -> Any:
         (["run", "digits_mlp", "adam"], summary, "run_and_show", "checkpoint in runs"),
         (["sweep", "demo"], sweeps, "sweep_and_show", "what is recorded in runs"),
         (["evidence"], sweeps, "gather_and_show", "what is recorded in runs/studies"),
-        (["valley", "--out", "a b"], wiring, "race", "the runs in a b/valley-runs"),
+        (["valley", "--runs", "a b"], valley, "compare", "what is recorded in a b"),
         (["data", "get", "pydoc"], download, "obtain", "what has arrived in "),
     ],
     ids=lambda x: " ".join(x) if isinstance(x, list) else "",
@@ -58,9 +59,7 @@ def test_an_interrupt_says_what_is_kept_and_how_to_go_on(
     assert line.endswith(f". The same command goes on: {command}")
 
 
-@pytest.mark.parametrize(
-    ("command", "function"), [("theory", "measure_theorems"), ("speed", "time_steps")]
-)
+@pytest.mark.parametrize(("command", "function"), [("speed", "time_steps")])
 def test_an_interrupt_of_what_keeps_nothing_says_that(
     command: str,
     function: str,
@@ -123,8 +122,8 @@ def test_a_run_that_was_stopped_says_that_it_resumes(tmp_path: Path) -> None:
         ),
         (
             ["valley", "--functions", "f1", "--steps", "300", "--out", "."],
-            "valley-runs/*/*.json",
-            "resuming: ",
+            "runs/studies/valley/*/*/*.npz",
+            "wrote results/valley.json",
         ),
     ],
     ids=["sweep", "valley"],
@@ -193,7 +192,6 @@ def test_a_full_disk_is_named_and_leaves_no_draft(
             ["run", "digits_cnn", "adam", "--set", "task.epochs=many"],
             ["digits_cnn: epochs must be a number, such as 240, got 'many'."],
         ),
-        (["valley", "--angle", "nan"], ["--angle", "finite number", "nan"]),
         (["sweep", "demos"], ["hvadam: there is no recipe or task 'demos'; did you mean 'demo'?"]),
         (["run", "digits", "adam"], ["hvadam: there is no task 'digits'"]),
         (["run", "digits_mlp", "adam", "--scale", "x"], ["hvadam: digits_mlp has no scale 'x'"]),

@@ -12,8 +12,6 @@ from hvadam_bench.cli import comparisons, runs, studies
 COMMANDS = {
     "demo": studies.demo,
     "speed": studies.speed,
-    "theory": studies.theory,
-    "valley": studies.valley,
     "explore": comparisons.explore,
     "throughput": studies.throughput,
     "baselines": studies.baselines,

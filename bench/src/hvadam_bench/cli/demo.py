@@ -6,16 +6,17 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hvadam_bench.cli.wiring import draw_paths
 from hvadam_bench.pages import report
 from hvadam_bench.pages.sweeps import sweep_and_show
 from hvadam_bench.running.records import Store
-from hvadam_bench.studies.toy_functions.functions import Problem
-from hvadam_bench.studies.toy_functions.result import PAPER_FOUR
+from hvadam_bench.studies.valley.functions import Problem
+from hvadam_bench.studies.valley.paths import draw
+from hvadam_bench.studies.valley.result import PAPER_FOUR
 from hvadam_bench.sweeping import recipes
 from hvadam_bench.sweeping.engines import make_engine
 from hvadam_bench.sweeping.search import narrowed
 from hvadam_bench.sweeping.sweep import Sweep
+from hvadam_bench.terminal import say
 
 ANGLE = 30.0  # degrees between the valley and the axes
 
@@ -34,7 +35,8 @@ def demonstrate(seeds: int | None, steps: int, out: Path, console: Console) -> b
     """
     console.print("The paths of four optimizers down a narrow valley that lies across the axes:")
     (out / "docs" / "figures").mkdir(parents=True, exist_ok=True)
-    [paths] = draw_paths([Problem.of("f2", ANGLE)], PAPER_FOUR, steps, out, console)
+    paths = draw(Problem("f2", (ANGLE,)), PAPER_FOUR, steps, out)
+    say(f"wrote {paths}", console)
 
     console.print("A smooth problem and one with mini-batches, HVAdam and Adam tuned alike:")
     store = Store(out / "runs")

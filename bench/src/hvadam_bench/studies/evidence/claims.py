@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hvadam_bench.studies._results import load
 from hvadam_bench.studies._words import FAILS, HOLDS, PARTLY, UNTESTED, all_of
 from hvadam_bench.studies.evidence.result import Claim
-from hvadam_bench.studies.theorems.result import HIDDEN_VECTOR, NONCONVEX, REGRET, Theory
-from hvadam_bench.studies.toy_functions.result import CLAIMED, REGIMES, Comparison, Criterion
+from hvadam_bench.studies.theory.result import HIDDEN_VECTOR, NONCONVEX, REGRET, Theory
+from hvadam_bench.studies.valley.result import CLAIMED, REGIMES, Comparison, Criterion
 
 # What it is to be ahead of all others, or behind one.
 _HELD = {"ahead": HOLDS, "behind": FAILS}
@@ -63,8 +64,8 @@ def judge(results: Path) -> tuple[Claim, ...]:
     """Return every claim with its verdict; `results` is where the other studies' results are."""
     valley, theory = results / "valley.json", results / "theory.json"
     return (
-        *(_toy_functions(Comparison.load(valley)) if valley.exists() else ()),
-        *(_theorems(Theory.load(theory)) if theory.exists() else ()),
+        *(_toy_functions(load(Comparison, valley)) if valley.exists() else ()),
+        *(_theorems(load(Theory, theory)) if theory.exists() else ()),
         *(
             Claim(claim, where, UNTESTED, f"Its trainings are not run here: {recipe}.")
             for claim, where, recipe in _TRAININGS

@@ -26,8 +26,8 @@ __all__ = ["Recipe", "get", "names"]
 
 # The order of the paper. A file that is not named here is listed after these.
 ORDER = (
-    *("demo", "laptop", "evidence", "toy", "worked_example", "cifar", "imagenet", "vit", "lstm"),
-    *("iwslt14", "gan", "sngan", "diffusion", "ablation", "theorems"),
+    *("demo", "laptop", "evidence", "cifar", "imagenet", "vit", "lstm"),
+    *("iwslt14", "gan", "sngan", "diffusion", "ablation"),
 )
 
 
