@@ -14,7 +14,7 @@ from snippets import PAGES, ROOT, commands_on, python_on
 from typer.main import get_command
 
 from hvadam.__main__ import OWN
-from hvadam_bench.cli.app import make_app
+from hvadam_bench.cli.app import COMMANDS, SHORT, make_app
 from hvadam_bench.cli.arguments import PLUGINS
 
 # Shown to be run by several processes or within other trainers: tests/trainers runs these.
@@ -63,7 +63,10 @@ def test_commands_are_there(page: Path, tmp_path: Path, monkeypatch: pytest.Monk
         for folder in (word for word in words if word.endswith("/")):
             Path(folder).mkdir(exist_ok=True)
         if words[0] == "hvadam":
-            parse(get_command(make_app(dict.fromkeys(OWN, ""), words[1:])), words[1:])
+            given = words[1:]
+            if given[0] in SHORT and given[0] not in COMMANDS:
+                given.insert(0, "study")
+            parse(get_command(make_app(dict.fromkeys(OWN, ""), given)), given)
         elif words[0] == "make":
             named = [word for word in words[1:] if "=" not in word]
             assert set(named) <= targets, line

@@ -1,4 +1,4 @@
-"""Do the paper's three theorems hold, and what are their bounds worth?"""
+"""The paper's three theorems, measured: whether they hold, and what their bounds are worth."""
 
 from hvadam_bench.studies._study import Study
 from hvadam_bench.studies.theory import measure, page, plan

@@ -1,4 +1,4 @@
-"""Which optimizers find their way down a valley that lies across the axes, and at what cost?"""
+"""The way down a valley that lies across the axes: which optimizers find it, and at what cost."""
 
 from hvadam_bench.studies._study import Study
 from hvadam_bench.studies.valley import measure, page, plan
