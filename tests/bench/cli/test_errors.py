@@ -123,7 +123,7 @@ def test_a_run_that_was_stopped_says_that_it_resumes(tmp_path: Path) -> None:
         (
             ["valley", "--functions", "f1", "--steps", "300", "--out", "."],
             "runs/studies/valley/*/*/*.npz",
-            "wrote results/valley.json",
+            "",
         ),
     ],
     ids=["sweep", "valley"],
@@ -135,11 +135,13 @@ def test_workers_are_stopped_without_last_words(
     [line] = done.stderr.strip().splitlines()
     assert (done.returncode, line[:27]) == (130, "hvadam: interrupted; kept: ")
     assert not list(tmp_path.rglob(".*")), "drafts were left"
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob(sign)}
     again = subprocess.run(
         [sys.executable, "-m", "hvadam", *words], cwd=tmp_path, capture_output=True, text=True
     )
     assert (again.returncode, again.stderr) == (0, "")
     assert again.stdout.startswith(said)
+    assert kept == {path: path.stat().st_mtime_ns for path in kept}, "what was there ran again"
 
 
 @pytest.fixture
