@@ -110,4 +110,4 @@ types: .venv/dev
 	@touch $@
 
 clean:  ## remove what the commands made
-	rm -rf .venv build dist demo look runs speed-results theory-results valley-results valley-runs .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist demo look runs speed-results theory-results valley-results .pytest_cache .ruff_cache .hypothesis

@@ -60,5 +60,5 @@ def test_info_is_the_library_s_own(
 def test_the_bench_joins(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--help"]) == 0
     printed = capsys.readouterr().out
-    for name in ("info", "sweep", "report", "valley"):
+    for name in ("info", "sweep", "report", "study"):
         assert f"\n  {name} " in printed

@@ -23,10 +23,6 @@ BENCH_ARROWS = [
     ("contenders", "running", "analysis", "sweeping", "pages", "studies", "cli"),
     ("tasks", "running", "analysis", "sweeping", "pages", "studies", "cli"),
 ]
-# Folders that belong to a room of another name.
-ROOMS: dict[str, str] = {}
-# Parts of pages that are on their way into their studies.
-MOVING = {"evaluation_times", "speed", "theorems", "throughput", "toy_functions"}
 # What trains or sweeps: pages show what there is, and make nothing.
 RUNS = ("running.runner", "running.training", "running.progress", "sweeping.sweep")
 RUNS += ("sweeping.engines",)
@@ -47,8 +43,7 @@ def files(package: Path) -> list[Path]:
 
 
 def room_of(path: Path, package: Path) -> str:
-    name = path.relative_to(package).with_suffix("").parts[0]
-    return ROOMS.get(name, name)
+    return path.relative_to(package).with_suffix("").parts[0]
 
 
 def allowed(room: str, arrows: list[tuple[str, ...]]) -> set[str] | None:
@@ -79,7 +74,7 @@ def strays(path: Path, package: Path, arrows: list[tuple[str, ...]]) -> list[str
     for name in imported(path):
         top, *rest = name.split(".")
         inside = top == package.name and bool(rest) and (package / rest[0]).is_dir()
-        if inside and may is not None and ROOMS.get(rest[0], rest[0]) not in may:
+        if inside and may is not None and rest[0] not in may:
             found.append(name)
     return found
 
@@ -107,8 +102,6 @@ def test_the_library_follows_its_arrows(path: Path) -> None:
 def test_the_bench_follows_its_arrows(path: Path) -> None:
     found = strays(path, BENCH, BENCH_ARROWS)
     if room_of(path, BENCH) == "pages":
-        if path.relative_to(BENCH / "pages").with_suffix("").parts[0] in MOVING:
-            found = [name for name in found if not name.startswith("hvadam_bench.studies.")]
         runs = tuple(f"hvadam_bench.{name}" for name in RUNS)
         found += [name for name in imported(path) if name.startswith(runs)]
     assert found == []

@@ -28,8 +28,6 @@ NO_VERB |= {"Where", "Which", "Who", "Whose", "Why"}
 HEADLESS = ("Of ", "As ", "Who ", "Whom ", "Whose ", "Which")
 # A sentence without its head, and one that ends where a thought begins.
 WORST = re.compile(r"(?:^|[.:;?] )Of (?!course)[a-z]|\b(?:nothing|\w+ or) else\.|[;,] else\.")
-# Commands that are short for those of studies, and one that will be.
-PENDING = {*SHORT, "throughput"}
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -120,7 +118,7 @@ def commands(group: Any, path: str = "hvadam") -> Iterator[tuple[str, Any]]:
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
             yield from commands(command, f"{path} {name}")
-        elif path != "hvadam" or name not in PENDING:
+        elif path != "hvadam" or name not in SHORT:
             yield f"{path} {name}", command
 
 

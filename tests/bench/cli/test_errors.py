@@ -16,10 +16,11 @@ import pytest
 from made_records import made_record
 
 from hvadam.__main__ import main
-from hvadam_bench.cli import showing, wiring
+from hvadam_bench.cli import showing
 from hvadam_bench.data import download
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Store
+from hvadam_bench.studies.valley import measure as valley
 
 
 def interrupt(*args: Any, **named: Any) -> Any:
@@ -33,7 +34,7 @@ def interrupt(*args: Any, **named: Any) -> Any:
         (["run", "digits_mlp", "adam"], showing, "run_and_show", "checkpoint in runs"),
         (["sweep", "demo"], showing, "sweep_and_show", "what is recorded in runs"),
         (["evidence"], showing, "gather_and_show", "what is recorded in runs/studies"),
-        (["valley", "--out", "a b"], wiring, "race", "the runs in a b/valley-runs"),
+        (["valley", "--runs", "a b"], valley, "compare", "what is recorded in a b"),
         (["data", "get", "pydoc"], download, "obtain", "what has arrived in "),
     ],
     ids=lambda x: " ".join(x) if isinstance(x, list) else "",
@@ -55,20 +56,6 @@ def test_an_interrupt_says_what_is_kept_and_how_to_go_on(
     assert line.startswith("hvadam: interrupted; kept: ")
     assert kept in line
     assert line.endswith(f". The same command goes on: {command}")
-
-
-@pytest.mark.parametrize(("command", "function"), [("theory", "measure_theorems")])
-def test_an_interrupt_of_what_keeps_nothing_says_that(
-    command: str,
-    function: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(wiring, function, interrupt)
-    assert main([command]) == 130
-    assert capsys.readouterr().err.strip() == "hvadam: interrupted; nothing is kept of it."
 
 
 def stopped(
@@ -120,8 +107,8 @@ def test_a_run_that_was_stopped_says_that_it_resumes(tmp_path: Path) -> None:
         ),
         (
             ["valley", "--functions", "f1", "--steps", "300", "--out", "."],
-            "valley-runs/*/*.json",
-            "resuming: ",
+            "runs/studies/valley/*/*/*.npz",
+            "",
         ),
     ],
     ids=["sweep", "valley"],
@@ -133,11 +120,13 @@ def test_workers_are_stopped_without_last_words(
     [line] = done.stderr.strip().splitlines()
     assert (done.returncode, line[:27]) == (130, "hvadam: interrupted; kept: ")
     assert not list(tmp_path.rglob(".*")), "drafts were left"
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob(sign)}
     again = subprocess.run(
         [sys.executable, "-m", "hvadam", *words], cwd=tmp_path, capture_output=True, text=True
     )
     assert (again.returncode, again.stderr) == (0, "")
     assert again.stdout.startswith(said)
+    assert kept == {path: path.stat().st_mtime_ns for path in kept}, "what was there ran again"
 
 
 @pytest.fixture
@@ -190,7 +179,6 @@ def test_a_full_disk_is_named_and_leaves_no_draft(
             ["run", "digits_cnn", "adam", "--set", "task.epochs=many"],
             ["digits_cnn: epochs must be a number, such as 240, got 'many'."],
         ),
-        (["valley", "--angle", "nan"], ["--angle", "finite number", "nan"]),
         (["sweep", "demos"], ["hvadam: there is no recipe or task 'demos'; did you mean 'demo'?"]),
         (["run", "digits", "adam"], ["hvadam: there is no task 'digits'"]),
         (["run", "digits_mlp", "adam", "--scale", "x"], ["hvadam: digits_mlp has no scale 'x'"]),

@@ -58,8 +58,7 @@ def test_look_ahead_is_nadams_without_its_schedule() -> None:
     grads = [np.random.default_rng(i).normal(size=4) for i in range(20)]
     p = nn.Parameter(torch.zeros(4, dtype=torch.float64))
     take(
-        contenders.create(
-            "hvadam_trial",
+        made(
             [p],
             hidden_scale=0.0,
             preconditioner="adam",
@@ -88,12 +87,14 @@ def take(optimizer: HVAdamTrial, params: Sequence[nn.Parameter], steps: Sequence
         optimizer.step()
 
 
+def made(params: Any, **options: Any) -> Any:
+    return contenders.create("hvadam_trial", params, **options)
+
+
 def hidden_after(grads: Sequence[Sequence[float]], **options: Any) -> tuple[list[float], float]:
     """Return v and the alignment after steps with momentum off, so that m_hat is the gradient."""
     p = nn.Parameter(torch.zeros(2, dtype=torch.float64))
-    optimizer = contenders.create(
-        "hvadam_trial", [p], betas=(0.0, 0.5), restart_threshold=0.0, **options
-    )
+    optimizer = made([p], betas=(0.0, 0.5), restart_threshold=0.0, **options)
     take(optimizer, [p], [[g] for g in grads])
     return optimizer.state[p]["hidden"].tolist(), optimizer.diagnostics()["global"]["alignment"]
 

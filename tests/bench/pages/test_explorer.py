@@ -16,7 +16,7 @@ from hvadam.core.hyperparams import Hyperparams
 from hvadam.core.reference import ScopeState, Slot, step
 from hvadam_bench import contenders
 from hvadam_bench.pages import palette
-from hvadam_bench.studies.toy_functions.functions import FUNCTIONS, Array, Problem
+from hvadam_bench.studies.valley.functions import FUNCTIONS, Array, Problem
 
 NAMES = ("sgd", "adam", "nadam", "adabelief", "hvadam", "no_hidden_step")
 ANGLES, RATES, STEPS, START = (0.0, 30.0, 45.0), (0.01, 0.1), 300, (0.5, 1.0)
@@ -63,7 +63,7 @@ def race(case: Case) -> tuple[Array, Array]:
     The oracle takes gradients and gives positions. The path that it leads along its own gradients
     is the one it leaves as it is: found by repetition, which is right for one step more each time.
     """
-    problem = Problem.of("f2", case.angle)
+    problem = Problem("f2", (case.angle,))
     path = paths()[case]
     for _ in range(STEPS + 1):
         grads = problem.evaluate(path[:-1])[1]
@@ -117,7 +117,7 @@ def test_another_rate_would_be_seen() -> None:
 
 def test_hidden_vectors_are_those_of_the_reference() -> None:
     """From the reference's state, with restarts on the way: v, its scalars and the step."""
-    problem = Problem.of("f2", 0.0)
+    problem = Problem("f2", (0.0,))
     slot, scope = Slot(np.array(START), Hyperparams(lr=0.01)), ScopeState()
     given, expected = [], []
     for _ in range(STEPS):
@@ -154,7 +154,7 @@ def test_functions_are_those_of_the_bench(name: str) -> None:
         {"name": name, "points": points.tolist()},
     )
     for i, (point, (loss, *rest)) in enumerate(zip(points, found, strict=True)):
-        problem = Problem.of(name, FUNCTIONS[name].angle + 30 * (i % 3))
+        problem = Problem(name, (FUNCTIONS[name].angle + 30 * (i % 3),))
         losses, gradients = problem.evaluate(point[None])
         np.testing.assert_allclose(loss, losses[0], rtol=1e-13)
         scale = float(np.abs(gradients).max())

@@ -345,9 +345,6 @@ def test_the_command_line_reports_and_refuses(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "against Adam" in done.stdout
     assert sweep("demos").stderr.startswith("hvadam: there is no recipe or task 'demos'")
-    toy = sweep("toy")
-    assert toy.returncode == 2
-    assert "type: hvadam valley" in toy.stderr
     assert "there is no engine 'cloud'" in sweep("demo", "--engine", "cloud").stderr
     assert "there is no pruner" in sweep("demo", "--pruner", "hedge").stderr
     assert "is for --engine ray" in sweep("demo", "--address", "auto").stderr

@@ -7,11 +7,9 @@ from typing import Annotated
 import typer
 
 from hvadam._version import __version__
-from hvadam_bench.cli import comparisons, runs, studies
+from hvadam_bench.cli import comparisons, runs
 
 COMMANDS = {
-    "theory": studies.theory,
-    "valley": studies.valley,
     "explore": comparisons.explore,
     "tasks": runs.list_tasks,
     "contenders": runs.list_contenders,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from hvadam_bench.pages.theorems import page
 from hvadam_bench.studies import _recipes as recipes
+from hvadam_bench.studies._results import load, save
 from hvadam_bench.studies._words import (
     FAILS,
     HOLDS,
@@ -16,8 +16,9 @@ from hvadam_bench.studies._words import (
     VACUOUS,
 )
 from hvadam_bench.studies.evidence.claims import judge
-from hvadam_bench.studies.theorems.result import NONCONVEX, REGRET, Theory
-from hvadam_bench.studies.toy_functions.result import Comparison
+from hvadam_bench.studies.theory import page
+from hvadam_bench.studies.theory.result import NONCONVEX, REGRET, Theory
+from hvadam_bench.studies.valley.result import Comparison
 
 RESULTS = Path(__file__).parents[4] / "results"
 
@@ -33,12 +34,12 @@ def test_trainings_are_not_testable_and_name_a_recipe_that_there_is() -> None:
 
 def test_toy_functions_and_theorems_have_the_verdicts_of_their_studies() -> None:
     found = {one.claim: one for one in judge(RESULTS)}
-    words = Comparison.load(RESULTS / "valley.json").functions_by_verdict("common", "lowest")
+    words = load(Comparison, RESULTS / "valley.json").functions_by_verdict("common", "lowest")
     lowest = found["The lowest loss on the toy functions"]
     for word, names in words.items():
         assert f"{word} on {', '.join(names)}" in lowest.note
-    theory = Theory.load(RESULTS / "theory.json")
-    told = page.render(theory)
+    theory = load(Theory, RESULTS / "theory.json")
+    told = page.render_page(theory)
     for theorem, standing in theory.standings.items():
         [claim] = [one for one in found.values() if one.where == theorem]
         assert f"{standing.within} cases" in claim.note
@@ -49,20 +50,20 @@ def test_toy_functions_and_theorems_have_the_verdicts_of_their_studies() -> None
 
 def test_a_true_bound_that_says_nothing_is_vacuous(tmp_path: Path) -> None:
     """Appendix D's gets below the trivial bound after 1e18 steps, C's does in 2 of 8 cases."""
-    measured = Theory.load(RESULTS / "theory.json")
+    measured = load(Theory, RESULTS / "theory.json")
     assert measured.standings[REGRET].verdict == PARTLY_VACUOUS
     assert measured.standings[REGRET].vacuous == (6, 8)
     assert measured.standings[NONCONVEX].verdict == VACUOUS
-    assert "**The bound: vacuous.**" in page.render(measured)
+    assert "**The bound: vacuous.**" in page.render_page(measured)
     # With constants that let every gradient be long the same bounds would say something.
     problems = [dataclasses.replace(one, trivial=1e13) for one in measured.nonconvex.problems]
     useful = dataclasses.replace(
         measured, nonconvex=dataclasses.replace(measured.nonconvex, problems=tuple(problems))
     )
-    useful.save(tmp_path / "theory.json")
+    save(useful, tmp_path / "theory.json")
     [claim] = [one for one in judge(tmp_path) if one.where == NONCONVEX]
     assert (claim.verdict, "vacuous" in claim.note) == (HOLDS, False)
-    assert "**The bound: holds.**" in page.render(useful)
+    assert "**The bound: holds.**" in page.render_page(useful)
 
 
 def test_without_these_studies_nothing_is_said_of_them(tmp_path: Path) -> None:

@@ -10,6 +10,9 @@ from hvadam_bench.pages.report.answers import answer_of
 from hvadam_bench.running.records import Store
 from hvadam_bench.studies._study import Place
 from hvadam_bench.studies.demo.plan import Plan
+from hvadam_bench.studies.valley.functions import Problem
+from hvadam_bench.studies.valley.paths import draw
+from hvadam_bench.studies.valley.result import PAPER_FOUR
 from hvadam_bench.sweeping.sweep import Sweep
 
 ANGLE = 30.0  # degrees between the valley and the axes
@@ -48,13 +51,7 @@ def measure(plan: Plan, place: Place) -> dict[str, Demo]:
 
 def draw_paths(steps: int, out: Path) -> Path:
     """Draw the paths of the paper's four optimizers across the axes; return the picture."""
-    from hvadam_bench.pages.toy_functions import write_paths
-    from hvadam_bench.studies.toy_functions.functions import Problem
-    from hvadam_bench.studies.toy_functions.paths import follow
-    from hvadam_bench.studies.toy_functions.result import PAPER_FOUR
-
-    [picture] = write_paths([follow(Problem.of("f2", ANGLE), PAPER_FOUR, steps)], out)
-    return picture
+    return draw(Problem("f2", (ANGLE,)), PAPER_FOUR, steps, out)
 
 
 def _answers(sweep: Sweep) -> Sequence[Answer]:

@@ -12,8 +12,8 @@ from pathlib import Path
 from hvadam_bench.studies._results import load
 from hvadam_bench.studies._words import FAILS, HOLDS, PARTLY, UNTESTED, all_of
 from hvadam_bench.studies.evidence.result import Claim
-from hvadam_bench.studies.theorems.result import HIDDEN_VECTOR, NONCONVEX, REGRET, Theory
-from hvadam_bench.studies.toy_functions.result import CLAIMED, REGIMES, Comparison, Criterion
+from hvadam_bench.studies.theory.result import HIDDEN_VECTOR, NONCONVEX, REGRET, Theory
+from hvadam_bench.studies.valley.result import CLAIMED, REGIMES, Comparison, Criterion
 
 # What it is to be ahead of all others, or behind one.
 _HELD = {"ahead": HOLDS, "behind": FAILS}
@@ -64,7 +64,7 @@ def judge(results: Path) -> tuple[Claim, ...]:
     """Return every claim with its verdict; `results` is where the other studies' results are."""
     valley, theory = results / "valley.json", results / "theory.json"
     return (
-        *(_toy_functions(load(Comparison, valley)) if valley.exists() else ()),
+        *(_races(load(Comparison, valley)) if valley.exists() else ()),
         *(_theorems(load(Theory, theory)) if theory.exists() else ()),
         *(
             Claim(claim, where, UNTESTED, f"Its trainings are not run here: {recipe}.")
@@ -73,7 +73,7 @@ def judge(results: Path) -> tuple[Claim, ...]:
     )
 
 
-def _toy_functions(study: Comparison) -> list[Claim]:
+def _races(study: Comparison) -> list[Claim]:
     claims: list[Claim] = []
     for criterion in CLAIMED:
         held: list[str] = []
