@@ -13,7 +13,7 @@ from hvadam_bench.contenders._lbfgs import BAD_SWITCH, SWITCH, WITH_PAPER, direc
 from hvadam_bench.contenders._spec import Arrays, BadCase, OptimizerSpec
 
 HVADAM = contender("full")
-# L-BFGS would not go on with decay, nor with a step that is still due.
+# L-BFGS would not go on with decay; records of this contender never held hidden_step.
 WITHOUT = ("weight_decay", "weight_decay_mode", "hidden_step")
 
 

@@ -89,8 +89,6 @@ ADAM = Streams(direct=3, state=4, kinds=2)
 ADAM_CLIPPED = ADAM._replace(direct=6)
 # First pass: read g, m, v, s, write m, s. Second pass: read θ, m, v, s, write θ, v.
 EXACT = Streams(direct=3, state=9, kinds=3)
-# One pass: read g, θ, m, v, s, write θ, m, v, s.
-LATE = Streams(direct=3, state=6, kinds=3)
 # The norm has to be known before the first pass: one more read of g.
 CLIPPED = EXACT._replace(direct=4)
 
@@ -107,13 +105,6 @@ CONTENDERS = (
     ),
     Contender(
         "HVAdam native, int8 state", HVAdam, {"kernel": "native", "state_dtype": "int8"}, EXACT
-    ),
-    Contender(
-        "HVAdam native, late",
-        HVAdam,
-        {"kernel": "native", "hidden_step": "late"},
-        LATE,
-        grows=True,
     ),
     Contender(
         "HVAdam native, clipping", HVAdam, {"kernel": "native", "max_grad_norm": 1.0}, CLIPPED

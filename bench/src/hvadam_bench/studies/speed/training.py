@@ -28,10 +28,7 @@ from hvadam_bench.studies.speed.memory import release, state_bytes, temporary_by
 from hvadam_bench.studies.speed.result import Quartiles, Skip
 from hvadam_bench.studies.speed.timing import Clock
 
-NAMES = (
-    *("HVAdam native", "HVAdam native, bf16 state", "HVAdam native, int8 state"),
-    "HVAdam native, late",
-)
+NAMES = ("HVAdam native", "HVAdam native, bf16 state", "HVAdam native, int8 state")
 BY_NAME = {one.name: one for one in CONTENDERS}
 REFERENCE = BY_NAME["AdamW fused"]
 TRAINED = tuple(BY_NAME[name] for name in NAMES)
