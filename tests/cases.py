@@ -39,15 +39,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "weight_decay": 0.1,
         "weight_decay_mode": "coupled",
     },
-    "late": {"hidden_step": "late", "hidden_gain": "linear"},
-    "late, bounds": {"hidden_step": "late", "hidden_gain": "linear", "bounds": (-0.5, 0.5)},
-    "late, coupled": {
-        "hidden_step": "late",
-        "hidden_gain": "linear",
-        "weight_decay": 0.1,
-        "weight_decay_mode": "coupled",
-    },
-    "late, adam": {"hidden_step": "late", "preconditioner": "adam", "weight_decay": 0.1},
 }
 
 

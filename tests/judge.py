@@ -42,7 +42,6 @@ class Before:
     v: np.ndarray
     s: np.ndarray
     t: int
-    pending: tuple[float, float]
 
 
 def judged_step(optimizer: HVAdam) -> None:
@@ -50,10 +49,7 @@ def judged_step(optimizer: HVAdam) -> None:
     scopes = snapshot(optimizer)
     optimizer.step()
     for scope, members in scopes:
-        before = [
-            Before(m.slot.theta, m.slot.m, m.slot.v, m.slot.s, m.slot.t, m.slot.pending)
-            for m in members
-        ]
+        before = [Before(m.slot.theta, m.slot.m, m.slot.v, m.slot.s, m.slot.t) for m in members]
         t2, holds = scope.t2, scope.holds
         rounding = max(_state_eps(m.p) for m in members)
         with np.errstate(all="ignore"):
@@ -106,8 +102,6 @@ def _member(optimizer: HVAdam, p: Tensor, hyper: Hyperparams, factor: float) -> 
     if state:
         slot.m, slot.v, slot.s = (as_array(state[k]) for k in ("exp_avg", "hidden", "exp_avg_var"))
         slot.t = int(state["step"])
-        if "pending" in state:
-            slot.pending = tuple(state["pending"].tolist())
     return Member(p, slot, None if p.grad is None else factor * as_array(p.grad))
 
 
@@ -150,11 +144,9 @@ def _compare(
     moved = [(m, b) for m, b in zip(members, before, strict=True) if m.grad is not None]
     if not moved:
         return
-    late = moved[0][0].slot.hyper.hidden_step == "late"
     eps = ROUNDINGS * rounding
     m_hats = [m.slot.m / (1 - m.slot.hyper.betas[0] ** m.slot.t) for m, _ in moved]
-    # v as the dots see it: the late step moved it first.
-    vs = [member.slot.v if late else b.v for member, b in moved]
+    vs = [b.v for _, b in moved]
     m_norm = _norm(m_hats)
     norm = np.hypot(m_norm, _norm(vs))
     gap = _norm([v - m_hat for v, m_hat in zip(vs, m_hats, strict=True)])
@@ -166,7 +158,7 @@ def _compare(
         turn, norm, m_norm = eps, 0.0, 1.0  # v is kept, and the norms need not be finite
 
     actual = _actual_scalars(optimizer, moved[0][0])
-    v_slack = turn * norm if t2 >= 0 and not late else 0.0  # 0 where v holds
+    v_slack = turn * norm if t2 >= 0 else 0.0  # 0 where v holds
     if turn < 0.5:  # else the projection is pure rounding, and any point of the line will do
         # From the dots only cos² is known to float64, so a cosine near 0 is known to its root.
         slack = turn * norm / max(m_norm, 1e-300) + 1e-14 / max(scope.cosine, 1e-7)
@@ -199,31 +191,15 @@ def _compare_member(
     state = optimizer.state[p]
     assert int(state["step"]) == slot.t
     beta1, beta2 = h.betas
-    late = h.hidden_step == "late"
 
     actual_v = as_array(state["hidden"])
     hidden = h.lr * h.hidden_scale * scalars["hidden_gain"] * actual_v
-    theta_slack = 0.0
-    if late:
-        weight, along = before.pending
-        m_hat_before = before.m / (1 - beta1**before.t) if before.t else 0 * before.m
-        v_slack = eps * (1 + abs(weight)) * (abs(v) + abs(m_hat_before))
-        _close("hidden", actual_v, slot.v, v_slack)
-        hidden = along * actual_v
-        expected = np.array([1 - scalars["mix"], h.lr * h.hidden_scale * scalars["hidden_gain"]])
-        _close("pending", state["pending"].numpy(), expected, 1e-12 * abs(expected))
-        v = actual_v
-        theta = theta - hidden
-        theta_slack = torch.finfo(p.dtype).eps * abs(theta)  # half precision may be stored between
-        if h.bounds is not None and along != 0:
-            theta = np.clip(theta, *h.bounds)
 
     assert member.grad is not None
     g = -member.grad if h.maximize else member.grad
     g_slack = eps * abs(g) if h.max_grad_norm is not None else np.zeros_like(g)
     if h.weight_decay_mode == "coupled":
         g_slack = g_slack + eps * (abs(g) + h.weight_decay * (abs(theta) + abs(hidden)))
-        g_slack = g_slack + h.weight_decay * theta_slack
         g = g + h.weight_decay * theta
 
     m_slack = eps * (beta1 * abs(m) + abs(g)) + g_slack
@@ -253,9 +229,8 @@ def _compare_member(
     assert (spoilt | (actual_s >= s_low - tiny)).all(), ("exp_avg_var", (s_low - actual_s).max())
     assert (spoilt | (actual_s <= s_high + tiny)).all(), ("exp_avg_var", (actual_s - s_high).max())
 
-    if not late:
-        v_slack = v_slack + eps * (abs(slot.v) + abs(v) + abs(m_hat)) + m_slack
-        _close("hidden", actual_v, slot.v, v_slack)
+    v_slack = v_slack + eps * (abs(slot.v) + abs(v) + abs(m_hat)) + m_slack
+    _close("hidden", actual_v, slot.v, v_slack)
 
     bias1, bias2 = 1 - beta1**slot.t, 1 - beta2**slot.t
     s_hats = s_low / bias2, s_high / bias2
@@ -265,8 +240,8 @@ def _compare_member(
     # The kernel's own v and gain enter, so that their slack is not counted twice.
     decay = 1 - h.lr * h.weight_decay if h.weight_decay_mode == "decoupled" else 1.0
     expected = theta * decay - h.lr * m_hat / (np.sqrt(slot.s / bias2) + h.eps)
-    expected = expected if late else expected - hidden
-    slack = theta_slack + eps * (abs(theta) + abs(hidden)) + h.lr * (steps[0] - steps[1] + relative)
+    expected = expected - hidden
+    slack = eps * (abs(theta) + abs(hidden)) + h.lr * (steps[0] - steps[1] + relative)
     if h.bounds is not None and h.lr != 0:
         expected = np.clip(expected, *h.bounds)
     _close("theta", as_array(p), expected, slack + torch.finfo(p.dtype).eps * abs(expected))

@@ -56,17 +56,16 @@ def from_torch(optimizer: Any) -> State:
     Without names, parameters are called "0", "1", ... in their order.
 
     Raises:
-        ValueError: The state has what JAX's cannot hold: low-bit or late state, a hidden vector
-            per group, or parameters that took different numbers of steps. Or it is no HVAdam's.
+        ValueError: The state has what JAX's cannot hold: low-bit state, a hidden vector per group,
+            or parameters that took different numbers of steps. Or it is no HVAdam's.
     """
     groups = _torch_groups(optimizer)
     options = groups[0]
-    for name, value in (("state_dtype", "float32"), ("hidden_step", "exact")):
-        if options[name] != value:
-            raise ValueError(
-                f'hvadam.convert: a state with {name}="{options[name]}" is torch\'s alone; load it '
-                f'into an optimizer with {name}="{value}" first.'
-            )
+    if options["state_dtype"] != "float32":
+        raise ValueError(
+            f'hvadam.convert: a state with state_dtype="{options["state_dtype"]}" is torch\'s '
+            'alone; load it into an optimizer with state_dtype="float32" first.'
+        )
     scope = _torch_scope(groups)
     named = list(_torch_parameters(groups))
     steps = {int(optimizer.state[p]["step"]) if optimizer.state.get(p) else 0 for _, p in named}

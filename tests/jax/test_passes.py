@@ -13,14 +13,10 @@ from torch import Tensor
 
 from hvadam.core.scalars import FIELDS
 
-# Low-bit and late state and gains of one's own are torch's, groups Optax's labels; a rate in a
+# Low-bit state and gains of one's own are torch's, groups Optax's labels; a rate in a
 # tensor is a number.
 ELSEWHERE = ("group scope", "tensor lr")
-OPTIONS = {
-    name: options
-    for name, options in VARIANTS.items()
-    if name not in ELSEWHERE and not name.startswith("late")
-}
+OPTIONS = {name: options for name, options in VARIANTS.items() if name not in ELSEWHERE}
 # Few shapes, for JAX compiles every operation anew for each.
 SHAPES = ((4, 3), (4, 3), (1,))
 ALL_SHAPES = ((4, 3), (5,), (), (0, 2), (1,))

@@ -145,7 +145,6 @@ def _inputs(device: Any, dtype: torch.dtype | None = None) -> list[OptimizerInpu
         "betas": {"betas": (0.5, 0.9)},
         "gamma 0": {"gamma": 0.0},
         "clipped": {"max_grad_norm": 0.5},
-        "late": {"hidden_step": "late"},
         "decoupled decay": {"weight_decay": 0.1},
         "coupled decay": {"weight_decay": 0.1, "weight_decay_mode": "coupled"},
         "maximize": {"maximize": True, "weight_decay": 0.01},
@@ -224,7 +223,6 @@ def _error_inputs(device: Any, dtype: torch.dtype) -> list[ErrorOptimizerInput]:
         ({"state_dtype": "int4"}, ValueError, "state_dtype must be one of .*, got 'int4'"),
         ({"rounding_seed": -1}, ValueError, r"rounding_seed must be in \[0, 2\*\*32\), got -1"),
         ({"rounding_seed": 0.5}, TypeError, r"rounding_seed must be a whole number, got 0\.5"),
-        ({"hidden_step": "soon"}, ValueError, "hidden_step must be one of .*, got 'soon'"),
         ({"kernel": "abacus"}, ValueError, "kernel must be one of 'auto', .*, got 'abacus'"),
     ]
     bad_groups: list[tuple[str, Any, Any, str]] = [

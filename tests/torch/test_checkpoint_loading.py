@@ -122,6 +122,32 @@ def test_a_loaded_tensor_lr_is_a_copy(tensor_lr: bool, build: Build, train: Trai
         assert state["param_groups"][0]["lr"] == 0.25
 
 
+def with_late_step(state: StateDict, step: str, pending: tuple[float, float] | None) -> StateDict:
+    """Return a state dict as it was when the hidden step was an option."""
+    state = copy.deepcopy(state)
+    for group in state["param_groups"]:
+        group["hidden_step"] = step
+    for own in state["state"].values():
+        if pending is not None:
+            own["pending"] = torch.tensor(pending, dtype=torch.float64)
+    return state
+
+
+@pytest.mark.parametrize(("step", "pending"), [("exact", None), ("late", (0.0, 0.0))])
+def test_a_state_from_when_the_hidden_step_was_an_option(
+    step: str, pending: Any, build: Build, train: Train, assert_same: Same
+) -> None:
+    """It loads without a word where nothing is pending, and training goes on."""
+    model, optimizer = trained(build, train)
+    other = copy.deepcopy(model)
+    resumed = HVAdam(two_groups(other))
+    resumed.load_state_dict(with_late_step(optimizer.state_dict(), step, pending))
+    assert_same(resumed.state_dict(), optimizer.state_dict())
+    train(model, optimizer, range(5, 8))
+    train(other, resumed, range(5, 8))
+    assert_same(other.state_dict(), model.state_dict())
+
+
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize(("made_with", "loaded_with"), list(itertools.permutations(AVAILABLE, 2)))
 def test_kernels_read_each_others_state(

@@ -112,6 +112,14 @@ def with_state(value: Any, name: str | None = None) -> Callable[[StateDict], Non
     return edit
 
 
+def late(state: StateDict) -> None:
+    """Make it the state of the late step, which was an option, with a step still to be taken."""
+    for group in state["param_groups"]:
+        group["hidden_step"] = "late"
+    for own in state["state"].values():
+        own["pending"] = torch.tensor([0.5, 1e-3], dtype=torch.float64)
+
+
 def wrapped(build: Build, train: Train) -> StateDict:
     return {"model": {}, "optimizer": saved(build, train)}
 
@@ -162,6 +170,11 @@ REFUSED: dict[str, tuple[Callable[..., StateDict], str, dict[str, Any]]] = {
     "restart rule": (
         edited(lambda state: None, restart_rule="authors"),
         "made with restart_rule='authors', this optimizer has 'paper'",
+        {},
+    ),
+    "a late step": (
+        edited(late),
+        r"'late', which is gone, .*call optimizer\.flush\(\), and save",
         {},
     ),
     "unequal scalars": (edited(unequal_scalars), "all groups carry the same scalars", {}),

@@ -36,7 +36,7 @@ def everything(optimizer: HVAdam) -> list[Tensor]:
 
 @pytest.mark.parametrize("kernel", AVAILABLE)
 @pytest.mark.parametrize("max_norm", [1e-30, 0.5, 1e9])
-@pytest.mark.parametrize("options", [{}, {"hidden_step": "late"}, {"maximize": True}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"maximize": True}], ids=str)
 def test_equals_clip_grad_norm(kernel: Any, max_norm: float, options: dict[str, Any]) -> None:
     inside, outside = parameters(), parameters()
     ours = HVAdam(inside, lr=0.1, max_grad_norm=max_norm, kernel=kernel, **options)
@@ -114,7 +114,7 @@ def test_grad_scaler(kernel: Any, unscale_first: bool, max_norm: float | None) -
 
 @pytest.mark.usefixtures("unscaled")
 @pytest.mark.parametrize("kernel", AVAILABLE)
-@pytest.mark.parametrize("options", [{}, {"hidden_step": "late"}, {"state_dtype": "int8"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"state_dtype": "int8"}], ids=str)
 def test_a_found_inf_leaves_everything_bit_for_bit(kernel: Any, options: dict[str, Any]) -> None:
     params = parameters(torch.float32)
     optimizer = HVAdam(params, lr=0.1, kernel=kernel, max_grad_norm=1.0, **options)

@@ -261,7 +261,7 @@ def test_inductor_follows_a_long_schedule(rate: Any) -> None:
 @pytest.mark.parametrize("fullgraph", [True, False], ids=["fullgraph", "with breaks"])
 @pytest.mark.parametrize(
     "options",
-    [{"hidden_step": "late"}, {"state_dtype": "bfloat16"}, {"state_dtype": "int8"}],
+    [{"state_dtype": "bfloat16"}, {"state_dtype": "int8"}],
     ids=str,
 )
 def test_what_is_not_traced_is_refused_in_a_few_lines(
@@ -272,7 +272,7 @@ def test_what_is_not_traced_is_refused_in_a_few_lines(
     step = torch.compile(optimizer.step, fullgraph=fullgraph)
     set_grads([p], 0)
     before = p.detach().clone()
-    message = r'HVAdam: torch\.compile is for hidden_step="exact" and state_dtype="float32"; leave'
+    message = r'HVAdam: torch\.compile is for state_dtype="float32"; leave'
     with pytest.raises(RuntimeError, match=message) as refused:
         step()
     assert len(str(refused.value).splitlines()) < 30
@@ -355,13 +355,6 @@ def test_a_compiled_step_has_no_temporaries() -> None:
 @compiling
 @pytest.mark.usefixtures("dynamo")
 def test_every_input_compiles(options: dict[str, Any]) -> None:
-    if options.get("hidden_step") == "late":
-        params = [parameter(3)]
-        params[0].grad = torch.ones_like(params[0])
-        step = torch.compile(HVAdam(params, **options).step, fullgraph=True, backend="eager")
-        with pytest.raises(Exception, match=r'torch\.compile is for hidden_step="exact"'):
-            step()
-        return
     options["lr"] = torch.tensor(0.01, dtype=torch.float64)
     params = [parameter(3, 4), parameter(5, seed=1), parameter(seed=2)]
     plain, twin, step = compiled_pair(params, "aot_eager", **options)

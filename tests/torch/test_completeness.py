@@ -151,7 +151,6 @@ def test_an_empty_first_step_changes_nothing() -> None:
         {},
         {"scope": "tensor"},
         {"state_dtype": "int8"},
-        {"hidden_step": "late"},
     ]
     for options in every:
         finals: list[torch.Tensor] = []

@@ -111,7 +111,6 @@ def moved(optimizer: HVAdam) -> list[Tensor]:
         {"max_grad_norm": 1.0},
         {"weight_decay": 0.1, "bounds": (-1.0, 1.0)},
         {"restart_rule": "authors", "restart_threshold": 0.6, "betas": (0.0, 0.6)},
-        {"hidden_step": "late"},
         {"state_dtype": "int8"},
     ],
     ids=str,
@@ -131,7 +130,7 @@ def test_a_step_needs_no_float64_there(kernel: str, options: dict[str, Any]) -> 
 
 
 def test_checkpoints_go_there_and_back() -> None:
-    here, there = pair(hidden_step="late", scope="tensor")
+    here, there = pair(scope="tensor")
     give(here, 0)
     here.step()
     there.load_state_dict(copy.deepcopy(here.state_dict()))

@@ -84,9 +84,7 @@ def test_half_parameters_keep_float32_state(
         assert p.dtype == dtype
         assert p.isfinite().all()
         state = optimizer.state[p]
-        assert {x.dtype for key, x in state.items() if key not in ("scalars", "pending")} == {
-            torch.float32
-        }
+        assert {x.dtype for key, x in state.items() if key != "scalars"} == {torch.float32}
 
 
 def _strided(p: Tensor) -> dict[str, Tensor]:
@@ -209,20 +207,16 @@ LAZY = [
 
 @pytest.mark.parametrize(("dtype", "lazy"), LAZY)
 @pytest.mark.parametrize("shape", [(), (4,)], ids=str)
-@pytest.mark.parametrize("hidden_step", ["exact", "late"])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_parameter_that_becomes_a_lazy_view_is_refused_before_anything_moves(
     kernel: Any,
-    hidden_step: Any,
     shape: tuple[int, ...],
     dtype: torch.dtype,
     lazy: Callable[[Tensor], Tensor],
     assert_same: Same,
 ) -> None:
     other, p = parameter(3), nn.Parameter(parameter(*shape).detach().to(dtype))
-    optimizer = HVAdam(
-        [{"params": [other]}, {"params": [p]}], kernel=kernel, hidden_step=hidden_step
-    )
+    optimizer = HVAdam([{"params": [other]}, {"params": [p]}], kernel=kernel)
     feed(optimizer, range(2))
     p.data = lazy(p)
     set_grads([other, p], 2)
@@ -234,11 +228,6 @@ def test_a_parameter_that_becomes_a_lazy_view_is_refused_before_anything_moves(
     with pytest.raises(ValueError, match=r"^HVAdam: .* lazily; give it p\.resolve_conj\(\)"):
         optimizer.step()
     p.grad = None
-    if hidden_step == "late":
-        with pytest.raises(ValueError, match="lazily"):
-            optimizer.flush()
-        with pytest.raises(ValueError, match="lazily"):
-            optimizer.step()  # which would do what is pending for it
     assert_same(everything(), before)
     set_grads([p], 2)
     p.data = p.data.resolve_conj().resolve_neg()
@@ -261,7 +250,6 @@ def test_lazily_negated_gradients_have_their_sign(kernel: Any, dtype: torch.dtyp
     torch.testing.assert_close(*finals)
 
 
-@pytest.mark.parametrize("hidden_step", ["exact", "late"])
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(
     ("before", "after"),
@@ -273,13 +261,11 @@ def test_lazily_negated_gradients_have_their_sign(kernel: Any, dtype: torch.dtyp
     ],
 )
 def test_another_dtype_is_refused_until_the_state_is_converted(
-    kernel: Any, hidden_step: Any, before: torch.dtype, after: torch.dtype, assert_same: Same
+    kernel: Any, before: torch.dtype, after: torch.dtype, assert_same: Same
 ) -> None:
     """Change the dtype of parameters in mid-training, as ``model.double()`` does."""
     other, p = parameter(3), parameter(4, dtype=before)
-    optimizer = HVAdam(
-        [{"params": [other]}, {"params": [p]}], kernel=kernel, hidden_step=hidden_step
-    )
+    optimizer = HVAdam([{"params": [other]}, {"params": [p]}], kernel=kernel)
     feed(optimizer, range(2))
     p.grad, p.data = None, p.data.to(after)
     set_grads([other, p], 2)
@@ -287,9 +273,6 @@ def test_another_dtype_is_refused_until_the_state_is_converted(
     match = rf"^HVAdam: a parameter is now {after} .* {before} .*load_state_dict\(optimizer\.state_"
     with pytest.raises(RuntimeError, match=match):
         optimizer.step()
-    if hidden_step == "late":
-        with pytest.raises(RuntimeError, match=match):
-            optimizer.flush()
     assert_same((other, p, optimizer.state_dict()), kept)
     optimizer.load_state_dict(optimizer.state_dict())
     judged_step(optimizer)
@@ -323,21 +306,19 @@ def test_half_precision_in_mid_training_keeps_the_state(kernel: Any) -> None:
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-@pytest.mark.parametrize("hidden_step", ["exact", "late"])
 def test_lazy_modules_are_accepted_before_their_first_forward_pass(
-    scope: Any, hidden_step: Any, assert_same: Same
+    scope: Any, assert_same: Same
 ) -> None:
     models = [nn.Sequential(nn.LazyLinear(3), nn.LazyLinear(1)) for _ in range(2)]
     x = torch.randn(8, 2, generator=torch.Generator().manual_seed(0))
-    options = {"scope": scope, "hidden_step": hidden_step}
-    early = HVAdam(models[0].parameters(), **options)
+    early = HVAdam(models[0].parameters(), scope=scope)
     early.step()
     early.load_state_dict(early.state_dict())
     assert early.diagnostics().keys() <= {"global", "group 0"}
     for model in models:
         model(x)
     models[1].load_state_dict(models[0].state_dict())
-    late = HVAdam(models[1].parameters(), **options)
+    late = HVAdam(models[1].parameters(), scope=scope)
     for _ in range(3):
         for model, optimizer in zip(models, (early, late), strict=True):
             optimizer.zero_grad()

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from hvadam import HVAdam
-from hvadam.torch import groups, storage
-from hvadam.torch.rows import Table
+from hvadam.torch import storage
 
 
 def stepped(**options: Any) -> HVAdam:
@@ -81,17 +80,3 @@ def test_a_hidden_vector_rounds_like_the_coarsest_of_its_state(scope: Any) -> No
             "tensor": [double, single, double],
         }[scope]
     )
-
-
-def test_what_is_pending_without_a_gradient_is_idle() -> None:
-    optimizer = stepped(hidden_step="late")
-    params = all_params(optimizer)
-    params[3].grad = None
-    (idle,) = optimizer._collect_rows().idle
-    assert idle.tensors.theta == [params[3]]
-    assert not idle.tensors.g
-
-    everyone = Table(optimizer.param_groups, optimizer.state)
-    for group, place in groups.placed(optimizer.param_groups):
-        everyone.add_idle(group, place, everyone=True)
-    assert [x for section in everyone.idle for x in section.tensors.theta] == params

@@ -31,7 +31,7 @@ def _emulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(triton, "available", lambda: None)
     monkeypatch.setattr(triton, "may_serve", lambda tensors: True)
     monkeypatch.setattr(triton, "is_interpreted", lambda: True)
-    for name in ("norm", "accumulate", "apply", "sweep", "defer"):
+    for name in ("norm", "accumulate", "apply"):
         monkeypatch.setattr(triton, name, getattr(foreach, name))
     monkeypatch.setattr(agreement, "STEPS", 2)
     monkeypatch.setattr(agreement, "BATCHES", agreement.BATCHES[:2])

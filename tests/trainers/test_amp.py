@@ -33,7 +33,7 @@ def test_autocast_learns_and_keeps_full_precision(dtype: torch.dtype) -> None:
         assert optimizer.state[p]["exp_avg_var"].dtype == torch.float32
 
 
-@pytest.mark.parametrize("options", [{}, {"max_grad_norm": 0.1}, {"hidden_step": "late"}])
+@pytest.mark.parametrize("options", [{}, {"max_grad_norm": 0.1}])
 def test_a_scaler_changes_nothing_but_the_range(options: dict[str, Any], assert_same: Same) -> None:
     """Scaled by a power of two, no bit of a float32 gradient is lost; HVAdam divides it out."""
     plain, plain_optimizer = build(**options)

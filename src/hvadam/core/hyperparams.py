@@ -16,7 +16,6 @@ HiddenGain = Literal["exponential", "linear"]  # of GAINS, for type checkers
 Preconditioner = Literal["hidden", "adam"]
 Scope = Literal["global", "group", "tensor"]
 RestartRule = Literal["paper", "authors"]
-HiddenStep = Literal["exact", "late"]
 StateDtype = Literal["float32", "bfloat16", "int8"]
 
 # Below this ε may be flushed to zero in float32, and a zero gradient would divide 0 by 0.
@@ -53,7 +52,6 @@ class Hyperparams:
     restart_rule: RestartRule = "paper"
     bounds: tuple[float, float] | None = None
     maximize: bool = False
-    hidden_step: HiddenStep = "exact"
     max_grad_norm: float | None = None
     state_dtype: StateDtype = "float32"
     rounding_seed: int = 0
@@ -72,7 +70,6 @@ class Hyperparams:
         one_of("preconditioner", self.preconditioner, get_args(Preconditioner))
         one_of("scope", self.scope, get_args(Scope))
         one_of("restart_rule", self.restart_rule, get_args(RestartRule))
-        one_of("hidden_step", self.hidden_step, get_args(HiddenStep))
         one_of("state_dtype", self.state_dtype, get_args(StateDtype))
         one_of("hidden_gain", self.hidden_gain, tuple(GAINS))
         if self.bounds is not None:

@@ -34,8 +34,6 @@ class Slot:
     v: Array = field(init=False)
     s: Array = field(init=False)
     t: int = 0
-    # hidden_step="late": the weight and the step along v that wait for the next step
-    pending: tuple[float, float] = (0.0, 0.0)
 
     def __post_init__(self) -> None:
         self.theta = np.array(self.theta, dtype=np.float64)
@@ -89,8 +87,6 @@ def step(
     if not taken:
         return
     scope.t += 1
-    for slot in slots:
-        settle(slot)
 
     for slot, grad in taken:
         h = slot.hyper
@@ -124,25 +120,10 @@ def step(
             slot.theta = slot.theta * (1 - h.lr * h.weight_decay)
         # the update after line 27
         slot.theta = slot.theta - h.lr * slot_m_hat / (np.sqrt(slot_s_hat) + h.eps)
-        if h.hidden_step == "late":
-            slot.pending = (1 - scope.mix, along_v)
-        else:
-            slot.v = v[start:end].reshape(slot.v.shape)
-            slot.theta = slot.theta - along_v * slot.v
+        slot.v = v[start:end].reshape(slot.v.shape)
+        slot.theta = slot.theta - along_v * slot.v
         if h.bounds is not None and h.lr != 0:
             slot.theta = np.clip(slot.theta, *h.bounds)
-
-
-def settle(slot: Slot) -> None:
-    """Do what the last step left pending: v's move and the step along it, then the projection."""
-    weight, along_v = slot.pending
-    if slot.pending == (0.0, 0.0):
-        return
-    slot.v = slot.v + weight * (slot.m / (1 - slot.hyper.betas[0] ** slot.t) - slot.v)
-    slot.theta = slot.theta - along_v * slot.v
-    if slot.hyper.bounds is not None and along_v != 0:
-        slot.theta = np.clip(slot.theta, *slot.hyper.bounds)
-    slot.pending = (0.0, 0.0)
 
 
 def _hidden_vector(

@@ -79,8 +79,7 @@ def hvadam(
 
     Differs from:
         ``hvadam.HVAdam`` of torch: clipping, coupled decay, maximizing and bounds are links of
-        Optax around it (``docs/howto/jax.md`` lists them); low-bit state and the late step are
-        torch's.
+        Optax around it (``docs/howto/jax.md`` lists them); low-bit state is torch's.
     """
     check_rate("learning_rate", learning_rate)
     check_rate("weight_decay", weight_decay)

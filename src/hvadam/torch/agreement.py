@@ -27,7 +27,7 @@ SHAPES = ((), (3,), (17, 5), (4099,))
 STEPS = 4
 BATCHES: tuple[dict[str, Any], ...] = (  # options that take other ways through a kernel
     {},
-    {"hidden_step": "late", "hidden_gain": "linear", "bounds": (-1.0, 1.0)},
+    {"hidden_gain": "linear", "bounds": (-1.0, 1.0)},
     {"max_grad_norm": 1.0, "maximize": True, "weight_decay": 0.1, "weight_decay_mode": "coupled"},
     {"preconditioner": "adam", "weight_decay": 0.1, "eps": 1e-8},
 )
@@ -164,7 +164,6 @@ def _reference_step(optimizer: HVAdam) -> Vectors:
                 _array(storage.decoded(state, name)) for name in storage.SCALES
             )
             slot.t = int(state["step"])
-            slot.pending = tuple(state["pending"].tolist()) if "pending" in state else slot.pending
         slots.append(slot)
     x = dict(zip(FIELDS, group["scalars"].tolist(), strict=True))
     scope = ScopeState(int(x["step"]), int(x["steps_since_restart"]), x["alignment_ema"])

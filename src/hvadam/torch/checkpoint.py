@@ -37,6 +37,7 @@ def load(
 
     def check(_: Any, incoming: dict[str, Any]) -> dict[str, Any]:
         _check_form(incoming)
+        incoming = _without_late_step(incoming)
         kept.update(state=incoming["state"], groups=incoming["param_groups"])
         loaded = _checked_groups(optimizer, incoming)
         indices = {index for group in loaded for index in group["params"]}
@@ -79,6 +80,35 @@ def _check_form(incoming: Any) -> None:
     for group in incoming["param_groups"]:
         _require(Mapping, "a param group of a state dict", group)
         _require(list, "'params' of a param group", group.get("params"))
+
+
+def _without_late_step(incoming: dict[str, Any]) -> dict[str, Any]:
+    """Return a state dict without what ``hidden_step``, an option no more, has left in it.
+
+    Raises:
+        ValueError: A step along v is still to be taken: no state can hold it any more, and the
+            parameters, which may be loaded after this, are not to be moved here.
+    """
+    found = incoming["param_groups"]
+    if not any("hidden_step" in group for group in found):
+        return incoming
+    states = incoming["state"]
+    if any(bool(torch.as_tensor(state.get("pending", 0)).any()) for state in states.values()):
+        raise ValueError(
+            "HVAdam: this state was made with hidden_step='late', which is gone, and its last step "
+            "along the hidden vector is still to be taken. Load it with the hvadam that made it, "
+            "call optimizer.flush(), and save the model and the optimizer again."
+        )
+    return {
+        **incoming,
+        "state": {
+            key: {name: x for name, x in state.items() if name != "pending"}
+            for key, state in states.items()
+        },
+        "param_groups": [
+            {name: x for name, x in group.items() if name != "hidden_step"} for group in found
+        ],
+    }
 
 
 def _is_state_dict(value: Any) -> bool:
@@ -136,7 +166,7 @@ def _checked_groups(optimizer: HVAdam, incoming: dict[str, Any]) -> list[dict[st
                 "it is that of an Adam or AdamW, go on from it with hvadam.warm_start(optimizer, "
                 "state_dict)."
             )
-        for name in ("scope", "restart_rule", "hidden_step"):
+        for name in ("scope", "restart_rule"):
             if group[name] != mine[name]:
                 raise ValueError(
                     f"HVAdam: the state was made with {name}={group[name]!r}, this optimizer has "
@@ -165,7 +195,6 @@ def _check_state(p: Tensor, state: dict[str, Any] | None, group: dict[str, Any])
     low_bit, per_tensor = group["state_dtype"], group["scope"] == "tensor"
     names = {"step", *TENSORS}
     names |= {"scalars"} if per_tensor else set()
-    names |= {"pending"} if group["hidden_step"] == "late" else set()
     names |= set(storage.SCALES.values()) if low_bit == "int8" else set()
     if set(state) != names:
         raise ValueError(
@@ -198,8 +227,6 @@ def _check_state(p: Tensor, state: dict[str, Any] | None, group: dict[str, Any])
             _check_scales(name, state[storage.SCALES[name]], tensor.numel())
     if per_tensor:
         _check_scalars(state["scalars"])
-    if "pending" in names and state["pending"].shape != (2,):
-        raise ValueError(f"HVAdam: pending must be two numbers, got {state['pending']!r}.")
 
 
 def check_shards(name: str, tensor: Any, p: Any) -> None:
@@ -248,8 +275,6 @@ def _restore_state(
                 ),
                 **_converted(p, loaded[index], loaded_group["state_dtype"], group["state_dtype"]),
             }
-            if "pending" in loaded[index]:
-                state["pending"] = loaded[index]["pending"].to(p.device, devices.widest(p.device))
             if "scalars" in loaded[index]:
                 home = devices.home(p.device)
                 state["scalars"] = loaded[index]["scalars"].to(home, torch.float64)

@@ -93,19 +93,13 @@ def _scopes(
 
 
 def _update_parts(o: Options, state: dict[str, Any], gain: float) -> tuple[float, float]:
-    """Return the norms of lr m_hat / (sqrt(s_hat) + eps) and of lr hidden_scale gain v.
-
-    Under hidden_step="late" the second one is what the step left pending.
-    """
+    """Return the norms of lr m_hat / (sqrt(s_hat) + eps) and of lr hidden_scale gain v."""
     t = float(state["step"])
     m, v, s = (storage.decoded(state, key) for key in ("exp_avg", "hidden", "exp_avg_var"))
     m_hat = m / (1.0 - o.beta1**t)
     adaptive = m_hat / ((s / (1.0 - o.beta2**t)).sqrt() + o.eps)
     lr = float(o.lr)
     along = lr * o.hidden_scale * gain
-    if "pending" in state:
-        weight, along = map(float, state["pending"])
-        v = v + weight * (m_hat - v)
     return (
         lr * torch.linalg.vector_norm(adaptive, dtype=devices.widest(v.device)).item(),
         along * torch.linalg.vector_norm(v, dtype=devices.widest(v.device)).item(),

@@ -17,12 +17,16 @@ from hvadam.core.hyperparams import Hyperparams, one_of
 from hvadam.torch import kernels, parameters
 
 OPTIMIZER_WIDE = (
-    *("scope", "restart_rule", "max_grad_norm"),
-    *("state_dtype", "rounding_seed", "hidden_step", "kernel"),
+    *("scope", "restart_rule", "max_grad_norm", "state_dtype", "rounding_seed", "kernel"),
 )
 OPTIONS = (*(field.name for field in fields(Hyperparams)), "kernel")
 # What torch's optimizers choose their implementation with; here that is one option.
 ELSEWHERE = ("foreach", "fused", "capturable", "differentiable")
+# Options that there are not, and why.
+MISSING = {
+    "amsgrad": "is an option of torch's Adam and AdamW, and nothing stands in its place here",
+    "hidden_step": "is no option any more: every step is the one that was called exact",
+}
 # What options are called in other optimizers, and in hvadam.jax.
 RENAMED = {
     **{"learning_rate": "lr", "epsilon": "eps", "decoupled_weight_decay": "weight_decay_mode"},
@@ -89,11 +93,8 @@ def warn_of_large_eps(param_groups: Iterable[dict[str, Any]]) -> None:
 def refuse_unexpected(names: Iterable[str]) -> None:
     """Refuse arguments that HVAdam does not have, naming what stands in their place."""
     for name in names:
-        if name == "amsgrad":
-            raise TypeError(
-                "HVAdam: amsgrad is an option of torch's Adam and AdamW, and nothing stands in its "
-                "place here. Leave amsgrad out."
-            )
+        if name in MISSING:
+            raise TypeError(f"HVAdam: {name} {MISSING[name]}. Leave {name} out.")
         if name in RENAMED:
             raise TypeError(
                 f"HVAdam: got an unexpected keyword argument {name!r}; here it is "

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Never
 
@@ -14,7 +13,6 @@ from torch.optim.optimizer import ParamsT
 
 from hvadam.core.hyperparams import (
     HiddenGain,
-    HiddenStep,
     Preconditioner,
     RestartRule,
     Scope,
@@ -35,7 +33,7 @@ from hvadam.torch.diagnostics import LastStep, diagnose
 from hvadam.torch.kernels import Columns, KernelName
 from hvadam.torch.rows import Table
 from hvadam.torch.sharding import ProcessGroupReference, Sharding
-from hvadam.torch.step import Step, settle_idle
+from hvadam.torch.step import Step
 
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
@@ -96,8 +94,6 @@ class HVAdam(Optimizer):
             at random. Fit for training, not for bit parity: restarts fall elsewhere.
         rounding_seed: Of those random bits. They depend on it, the parameter's position, the step
             and the element alone, so replicas agree and a resumed run repeats itself.
-        hidden_step: "exact", or "late": v and the step along it are one step behind, which saves
-            the second pass over memory. Another algorithm; see `flush`, `evaluation`.
         kernel: "auto", "native" (compiled, for CPUs), "loop" (one tensor at a time), "foreach"
             (lists of tensors; the one that ``torch.compile`` traces) or "triton" (for GPUs). On a
             GPU "auto" takes "triton" once that has agreed with the others on a few small tensors,
@@ -109,7 +105,7 @@ class HVAdam(Optimizer):
     Per group may be set: lr, betas[0], eps, gamma, weight_decay, weight_decay_mode, hidden_scale,
     preconditioner, bounds, maximize. betas[1], restart_threshold and hidden_gain must agree among
     the groups that share a hidden vector; scope, restart_rule, max_grad_norm, state_dtype,
-    rounding_seed, hidden_step, kernel and shard_group are set once.
+    rounding_seed, kernel and shard_group are set once.
 
     Raises:
         TypeError: An argument of the wrong kind.
@@ -166,7 +162,6 @@ class HVAdam(Optimizer):
         max_grad_norm: float | None = None,
         state_dtype: StateDtype = "float32",
         rounding_seed: int = 0,
-        hidden_step: HiddenStep = "exact",
         kernel: KernelName = "auto",
         shard_group: ProcessGroup | None = None,
         **unexpected: Never,
@@ -190,7 +185,6 @@ class HVAdam(Optimizer):
             "max_grad_norm": max_grad_norm,
             "state_dtype": state_dtype,
             "rounding_seed": rounding_seed,
-            "hidden_step": hidden_step,
             "kernel": kernel,
         }
         groups.check_options(defaults)
@@ -238,9 +232,12 @@ class HVAdam(Optimizer):
         fresh = not torch.compiler.is_compiling() and not self.state
         table = self._collect_rows()
         if table.vectors.scalars:
-            options, grad_scale = self.param_groups[0], getattr(self, "grad_scale", None)
-            step = Step(table, late=options["hidden_step"] == "late")
-            step.scale_gradients(grad_scale, options["max_grad_norm"], squared_norm)
+            step = Step(table)
+            step.scale_gradients(
+                getattr(self, "grad_scale", None),
+                self.param_groups[0]["max_grad_norm"],
+                squared_norm,
+            )
             dots = step.first_pass()
             mix, gain = step.advance_scalars(dots)
             step.second_pass(mix, gain)
@@ -250,49 +247,6 @@ class HVAdam(Optimizer):
         if fresh and table.vectors.scalars:
             states.forget_empty_step(self.state, self.param_groups)
         return loss
-
-    @torch.no_grad()
-    def flush(self) -> None:
-        """Do what ``hidden_step="late"`` left pending: before export, say, or pruning.
-
-        It is another trajectory from there on: the next gradient is taken at parameters that
-        already have the step. To evaluate without that, use `evaluation`.
-        """
-        table = Table(self.param_groups, self.state)
-        for group, place in groups.placed(self.param_groups):
-            table.add_idle(group, place, everyone=True)
-        settle_idle(table)
-
-    @contextmanager
-    def evaluation(self) -> Iterator[None]:
-        """Evaluate with what is pending done; on leaving, training goes on as if nothing happened.
-
-        Costs a copy of the parameters and of v while it lasts. Under ``hidden_step="exact"``
-        nothing is ever pending and this does nothing.
-
-        Example:
-            >>> w = torch.nn.Parameter(torch.ones(3))
-            >>> optimizer = HVAdam([w], hidden_step="late")
-            >>> w.sum().backward()
-            >>> optimizer.step()
-            >>> with optimizer.evaluation():
-            ...     loss = w.sum()
-        """
-        waiting = [
-            tensor
-            for p, state in self.state.items()
-            if "pending" in state
-            for tensor in (p, *(state[key] for key in state if key.startswith(("hidden", "pend"))))
-        ]
-        with torch.no_grad():
-            copies = [tensor.detach().clone() for tensor in waiting]
-            self.flush()
-        try:
-            yield
-        finally:
-            with torch.no_grad():
-                for tensor, copy in zip(waiting, copies, strict=True):
-                    tensor.copy_(copy)
 
     def diagnostics(self) -> dict[str, dict[str, float]]:
         """Return what the hidden vectors did at the last step, as plain floats for any logger.
@@ -371,14 +325,11 @@ class HVAdam(Optimizer):
         """Return the table of what has a gradient, its state made on first sight."""
         table = Table(self.param_groups, self.state, self._sharding)
         order = None if torch.compiler.is_compiling() else table.order
-        late = self.param_groups[0]["hidden_step"] == "late"
         for group, place in groups.placed(self.param_groups):
             columns = Columns([], [], [], [], [], [])
             scalars: list[Tensor] = []
             self._init_group(group, *columns[:6], scalars, place, order)
             table.add(group, place, columns, scalars)
-            if late and len(columns.theta) < len(group["params"]):
-                table.add_idle(group, place)
         return table
 
     def _init_group(
@@ -434,11 +385,10 @@ class HVAdam(Optimizer):
             if group["scope"] == "global":
                 groups.require_agreement(self.param_groups[0], group)
         if torch.compiler.is_compiling():  # tracing may not depend on how much state there is
-            options = self.param_groups[0]
-            if options["hidden_step"] == "late" or options["state_dtype"] != "float32":
+            if self.param_groups[0]["state_dtype"] != "float32":
                 tracing.refuse(
-                    'torch.compile is for hidden_step="exact" and state_dtype="float32"; leave '
-                    "step() uncompiled, the kernels are compiled already."
+                    'torch.compile is for state_dtype="float32"; leave step() uncompiled, the '
+                    "kernels are compiled already."
                 )
             return
         completeness.refuse_parts(self, self._shard_group.lost)

@@ -45,8 +45,7 @@ class Table:
         sharded: Sharding | None = None,
     ) -> None:
         self.vectors = HiddenVectors()
-        self.sections: list[Section] = []  # with a gradient
-        self.idle: list[Section] = []  # without one, but with something pending
+        self.sections: list[Section] = []
         self.moved: list[tuple[Options, list[Tensor]]] = []  # parameters with a gradient, whole
         self.sharded = sharded
         self._param_groups = param_groups
@@ -81,20 +80,6 @@ class Table:
     def order(self) -> states.Order:
         """Return the states as they lie."""
         return states.Order(self._states)
-
-    def add_idle(self, group: dict[str, Any], place: int, everyone: bool = False) -> None:
-        """Add the rows of a group that have no gradient, or everyone's, if something is pending."""
-        params = [
-            p
-            for p in group["params"]
-            if (everyone or p.grad is None) and "pending" in self._states.get(p, ())
-        ]
-        if params:
-            own = [self._states[p] for p in params]
-            names = ("exp_avg", "hidden", "exp_avg_var", "step")
-            columns = Columns(params, [], *([state[name] for state in own] for name in names))
-            tensors = sharding.local(self._with_extras(group, place, columns))
-            self.idle.append(Section("loop", Options.of(group), tensors, [0] * len(params)))
 
     def active(self) -> list[bool]:
         """Return, for each hidden vector, whether it has a row here."""
@@ -146,19 +131,16 @@ class Table:
             rounding[first:] = [known[m.dtype] for m in columns.m]
 
     def _with_extras(self, group: dict[str, Any], place: int, columns: Columns) -> Columns:
-        """Return the columns with those that only low-bit state and the late step have."""
-        state_dtype, late = group["state_dtype"], group["hidden_step"] == "late"
-        if not columns.theta or (state_dtype == "float32" and not late):
+        """Return the columns with those that only low-bit state has."""
+        state_dtype = group["state_dtype"]
+        if not columns.theta or state_dtype == "float32":
             return columns
         extras: dict[str, Any] = {}
         own = self.order.find(columns.theta, place)
         if state_dtype == "int8":
             for short, key in (("m", "exp_avg"), ("v", "hidden"), ("s", "exp_avg_var")):
                 extras[f"{short}_scales"] = [state[storage.SCALES[key]] for state in own]
-        if state_dtype != "float32":
-            extras["index"] = self._index(group, place, columns.theta)
-        if late:
-            extras["pending"] = [state["pending"] for state in own]
+        extras["index"] = self._index(group, place, columns.theta)
         return columns._replace(**extras)
 
     def _index(self, group: dict[str, Any], place: int, params: list[Tensor]) -> Sequence[int]:

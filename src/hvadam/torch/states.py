@@ -31,8 +31,6 @@ def initial(p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         "step": torch.zeros((), dtype=torch.float32, device=p.device),
         **storage.empty_state(p, group["state_dtype"]),
     }
-    if group["hidden_step"] == "late":
-        state["pending"] = torch.zeros(2, dtype=devices.widest(p.device), device=p.device)
     if group["scope"] == "tensor":
         state["scalars"] = groups.initial_scalars().to(devices.home(p.device))
     return state

@@ -19,18 +19,15 @@ class Step:
 
     Args:
         table: What the step moves.
-        late: hidden_step="late".
     """
 
-    def __init__(self, table: Table, late: bool) -> None:
+    def __init__(self, table: Table) -> None:
         self._table = table
-        self._late = late
         # Of each kernel, apart by whether their tensors go into the sums.
         self._batches: dict[tuple[str, bool], list[Batch[Any]]] = {}
         for section in table.sections:
             for name, batch in _assigned(section):
                 self._batches.setdefault((name, section.counted), []).append(batch)
-        self._idle = _idle_batches(table)
         self._measures = self._can_measure()
 
     def scale_gradients(
@@ -54,25 +51,16 @@ class Step:
             self._batches[key] = kernels.scaled(batches, factor)
 
     def first_pass(self) -> Tensor:
-        """Update m and s, and return the dots of each hidden vector: (vectors, 4), float64.
-
-        The late step first does what is pending, and takes the adaptive step as well.
-        """
-        if self._late:
-            kernels.settle(self._idle)
+        """Update m and s, and return the dots of each hidden vector: (vectors, 4), float64."""
         count = len(self._table.vectors.scalars)
         dots = self._new_zeros(count, 4)
         if self._measures:
             for name, batches in self._portable():
-                kernel = kernels.PORTABLE[name]
-                (kernel.sweep if self._late else kernel.accumulate)(batches, dots, wide=False)
+                kernels.PORTABLE[name].accumulate(batches, dots, wide=False)
             return dots
         copies = dots if self._table.sharded is None else self._new_zeros(count, 4)
         for (name, counted), batches in self._batches.items():
-            kernel = kernels.KERNELS[name]
-            (kernel.sweep if self._late else kernel.accumulate)(
-                batches, dots if counted else copies
-            )
+            kernels.KERNELS[name].accumulate(batches, dots if counted else copies)
         return dots
 
     def advance_scalars(self, dots: Tensor) -> tuple[Tensor, Tensor]:
@@ -89,11 +77,9 @@ class Step:
         return policy.advance(vectors, dots, foot=feet)
 
     def second_pass(self, mix: Tensor, gain: Tensor) -> None:
-        """Move v and the parameters; the late step notes for the next one how it is to."""
+        """Move v and the parameters."""
         for (name, _), batches in self._batches.items():
-            kernel = kernels.KERNELS[name]
-            second = kernel.defer if self._late else kernel.apply
-            second(batches, mix, gain)
+            kernels.KERNELS[name].apply(batches, mix, gain)
         if self._table.sharded is not None:  # the kernels wrote to the local parts
             increment_version([p for _, params in self._table.moved for p in params])
 
@@ -120,16 +106,6 @@ class Step:
         """Return float64 zeros where the scalars lie."""
         home = self._table.vectors.scalars[0].device
         return torch.zeros(shape, dtype=torch.float64, device=home)
-
-
-def settle_idle(table: Table) -> None:
-    """Do what is pending for rows without a gradient."""
-    kernels.settle(_idle_batches(table))
-
-
-def _idle_batches(table: Table) -> list[Batch[Any]]:
-    """Return batches of the rows without a gradient; what is to be refused is, before any moves."""
-    return [batch for section in table.idle for _, batch in _assigned(section)]
 
 
 def _assigned(section: Section) -> Iterator[tuple[str, Batch[Any]]]:

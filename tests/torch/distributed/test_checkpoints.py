@@ -16,7 +16,7 @@ from hvadam import HVAdam
 OPTIONS = [
     {},
     {"scope": "tensor"},
-    {"hidden_step": "late", "max_grad_norm": 0.5},
+    {"max_grad_norm": 0.5},
     {"state_dtype": "bfloat16"},
 ]
 
@@ -53,7 +53,7 @@ def test_warm_start_of_shards(pool: Pool) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "flatten"),
-    [({}, False), ({}, True), ({"scope": "tensor", "hidden_step": "late"}, False)],
+    [({}, False), ({}, True), ({"scope": "tensor"}, False)],
     ids=str,
 )
 def test_killed_and_restarted_on_other_world_sizes(

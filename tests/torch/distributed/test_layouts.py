@@ -64,7 +64,6 @@ def test_a_grad_scaler_takes_one_more_collective(pool: Pool) -> None:
     [
         {"scope": "group"},
         {"scope": "tensor"},
-        {"hidden_step": "late"},
         {"bounds": (-0.5, 0.5), "weight_decay_mode": "coupled"},
         {"kernel": "loop"},
         {"kernel": "foreach"},

@@ -20,7 +20,6 @@ import pytest
 import torch
 from judge import judged_step
 from native_twin import (
-    STEPS,
     assert_same,
     forced_step,
     memory_of,
@@ -160,38 +159,32 @@ KEPT = [
 ]
 
 
-@pytest.mark.parametrize("hidden_step", STEPS)
 @pytest.mark.parametrize(("dtype", "state_dtype"), KEPT, ids=str)
 def test_the_same_bits_for_any_number_of_threads(
-    dtype: torch.dtype, state_dtype: Any, hidden_step: Any, set_threads: Callable[[int], None]
+    dtype: torch.dtype, state_dtype: Any, set_threads: Callable[[int], None]
 ) -> None:
     found: list[list[Tensor]] = []
     for threads in (1, 2, 4):
         set_threads(threads)
-        options: Any = {"state_dtype": state_dtype, "hidden_step": hidden_step}
-        found.append(after_training(dtype, max_grad_norm=100.0, **options))
+        found.append(after_training(dtype, max_grad_norm=100.0, state_dtype=state_dtype))
     assert_same(found[0], found[1])
     assert_same(found[0], found[2])
 
 
-@pytest.mark.parametrize("hidden_step", STEPS)
 @pytest.mark.parametrize(("dtype", "state_dtype"), KEPT, ids=str)
 @pytest.mark.parametrize("wanted", range(len(native.INSTRUCTION_SETS)), ids=native.INSTRUCTION_SETS)
 def test_every_instruction_set_is_held_to_the_reference(
     wanted: int,
     dtype: torch.dtype,
     state_dtype: Any,
-    hidden_step: Any,
     select: Callable[[int], int],
 ) -> None:
     """They need not give the same bits: only some fuse a product and a sum into one rounding."""
     if select(wanted) != wanted:
         pytest.skip("this machine has no such instructions")
     params = [parameter(*shape, dtype=dtype, seed=i) for i, shape in enumerate([(5003,), (3, 7)])]
-    options: Any = {"state_dtype": state_dtype, "hidden_step": hidden_step}
-    optimizer = HVAdam(
-        params, kernel="native", hidden_gain="linear", max_grad_norm=100.0, **options
-    )
+    options: Any = {"hidden_gain": "linear", "max_grad_norm": 100.0, "state_dtype": state_dtype}
+    optimizer = HVAdam(params, kernel="native", **options)
     for step in range(3):
         set_grads(params, step)
         (judged_step if state_dtype == "float32" else forced_step)(optimizer)
@@ -212,11 +205,10 @@ def test_the_same_bits_with_and_without_avx512(
 
 
 @pytest.mark.parametrize("scale", [1e-22, 1.0, 2.5e18], ids=str)
-@pytest.mark.parametrize("hidden_step", STEPS)
-def test_dots_of_large_tensors_keep_their_range(hidden_step: Any, scale: float) -> None:
+def test_dots_of_large_tensors_keep_their_range(scale: float) -> None:
     """Squares below and above what a float can hold."""
     p = parameter(5003)
-    optimizer = HVAdam([p], kernel="native", hidden_step=hidden_step, betas=(0.7, 0.9))
+    optimizer = HVAdam([p], kernel="native", betas=(0.7, 0.9))
     for step in range(4):
         set_grads([p], step)
         assert p.grad is not None
@@ -245,7 +237,7 @@ def test_optimizers_may_step_at_the_same_time() -> None:
 
     def train(seed: int) -> list[Tensor]:
         params = [parameter(30_001, seed=seed), parameter(257, seed=seed)]
-        optimizer = HVAdam(params, kernel="native", state_dtype="int8", hidden_step="late")
+        optimizer = HVAdam(params, kernel="native", state_dtype="int8")
         for step in range(10):
             set_grads(params, 100 * seed + step)
             optimizer.step()

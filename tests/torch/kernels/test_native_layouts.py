@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from judge import judged_step
 from native_twin import (
     STATES,
-    STEPS,
     assert_same,
     memory_of,
     parameter,
@@ -67,7 +66,7 @@ def odd_tensors() -> dict[str, tuple[nn.Parameter, Tensor, bool]]:
     }
 
 
-@pytest.mark.parametrize("options", [{}, {"max_grad_norm": 1.0}, {"hidden_step": "late"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"max_grad_norm": 1.0}], ids=str)
 def test_odd_tensors_join_the_same_step(options: dict[str, Any], taken: list[list[bool]]) -> None:
     """All share one hidden vector, which the judge follows."""
     odd = odd_tensors()
@@ -89,7 +88,6 @@ def lazy_zeros(like: Tensor) -> Tensor:
     return torch._efficientzerotensor(like.shape, dtype=like.dtype)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-@pytest.mark.parametrize("hidden_step", STEPS)
 @pytest.mark.parametrize(
     ("dtype", "lazy"),
     [
@@ -101,13 +99,13 @@ def lazy_zeros(like: Tensor) -> Tensor:
     ids=["conjugate", "negative conjugate", "negative", "zeros"],
 )
 def test_lazy_gradients_are_read_as_what_they_stand_for(
-    dtype: torch.dtype, lazy: Callable[[Tensor], Tensor], hidden_step: Any, taken: list[list[bool]]
+    dtype: torch.dtype, lazy: Callable[[Tensor], Tensor], taken: list[list[bool]]
 ) -> None:
     """Their memory holds something else: the opposite sign, or nothing at all."""
     found: list[list[Tensor]] = []
     for resolve in (False, True):
         params = [parameter(40, dtype=dtype), parameter(300)]
-        optimizer = HVAdam(params, kernel="native", hidden_step=hidden_step)
+        optimizer = HVAdam(params, kernel="native")
         for step in range(3):
             set_grads(params, step)
             assert params[0].grad is not None
@@ -120,10 +118,7 @@ def test_lazy_gradients_are_read_as_what_they_stand_for(
         torch.testing.assert_close(x, y, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("hidden_step", STEPS)
-def test_tensors_that_wrap_others_are_left_to_torch(
-    hidden_step: Any, taken: list[list[bool]]
-) -> None:
+def test_tensors_that_wrap_others_are_left_to_torch(taken: list[list[bool]]) -> None:
     """They have no memory of their own; sharded parameters are such tensors."""
     from torch.testing._internal.two_tensor import TwoTensor
 
@@ -131,7 +126,7 @@ def test_tensors_that_wrap_others_are_left_to_torch(
     wrapped = nn.Parameter(TwoTensor(plain.detach().clone(), plain.detach().clone()))
     kernel: Any
     for kernel, p in (("loop", plain), ("native", wrapped)):
-        optimizer = HVAdam([p], kernel=kernel, hidden_step=hidden_step)
+        optimizer = HVAdam([p], kernel=kernel)
         for factor in (1.0, 2.0, -0.5):
             p.grad = None
             (factor * p.square()).sum().backward()
@@ -141,17 +136,12 @@ def test_tensors_that_wrap_others_are_left_to_torch(
         torch.testing.assert_close(part, plain.detach(), rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("hidden_step", STEPS)
 @pytest.mark.parametrize("state_dtype", STATES)
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_no_rate_no_move_whatever_the_gradient(
-    bad: float, state_dtype: Any, hidden_step: Any
-) -> None:
+def test_no_rate_no_move_whatever_the_gradient(bad: float, state_dtype: Any) -> None:
     params = [parameter(20), parameter(33, dtype=torch.bfloat16)]
     before = [p.detach().clone() for p in params]
-    optimizer = HVAdam(
-        params, lr=0.0, kernel="native", state_dtype=state_dtype, hidden_step=hidden_step
-    )
+    optimizer = HVAdam(params, lr=0.0, kernel="native", state_dtype=state_dtype)
     for step in range(3):
         set_grads(params, step)
         for p in params:
@@ -169,7 +159,6 @@ def layouts(draw: st.DrawFn) -> dict[str, Any]:
         "orders": draw(st.tuples(*[st.permutations(range(ndim))] * 2)),
         "gaps": draw(st.tuples(*[st.sampled_from([0] * 6 + [1, 2])] * 2)),
         "offsets": draw(st.tuples(*[st.integers(0, 3)] * 2)),
-        "hidden_step": draw(st.sampled_from(STEPS)),
     }
 
 
@@ -196,6 +185,6 @@ def test_drawn_layouts(layout: dict[str, Any]) -> None:
     )
     p, beside = nn.Parameter(theta), parameter(10)
     p.grad, beside.grad = g, torch.ones(10)
-    optimizer = HVAdam([p, beside], kernel="native", hidden_step=layout["hidden_step"])
+    optimizer = HVAdam([p, beside], kernel="native")
     for _ in range(2):
         judged_step(optimizer)

@@ -16,7 +16,6 @@ import torch
 from judge import judged_step
 from native_twin import (
     STATES,
-    STEPS,
     assert_same,
     forced_step,
     memory_of,
@@ -153,14 +152,7 @@ CHANGES: dict[Callable[[Model, HVAdam], list[Tensor]], int] = {
 
 
 @pytest.mark.parametrize(
-    ("state_dtype", "hidden_step"),
-    [
-        ("float32", "exact"),
-        ("int8", "late"),
-        pytest.param("float32", "late", marks=pytest.mark.slow),
-        pytest.param("bfloat16", "exact", marks=pytest.mark.slow),
-        pytest.param("bfloat16", "late", marks=pytest.mark.slow),
-    ],
+    "state_dtype", ["float32", "int8", pytest.param("bfloat16", marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize(
     ("change", "by_native"), CHANGES.items(), ids=[x.__name__ for x in CHANGES]
@@ -169,14 +161,11 @@ def test_a_step_works_on_the_memory_of_now(
     change: Callable[[Model, HVAdam], list[Tensor]],
     by_native: int,
     state_dtype: Any,
-    hidden_step: Any,
     taken: list[list[bool]],
 ) -> None:
     model = Model()
     params = list(model.parameters())
-    optimizer = HVAdam(
-        params, kernel="native", lr=0.01, state_dtype=state_dtype, hidden_step=hidden_step
-    )
+    optimizer = HVAdam(params, kernel="native", lr=0.01, state_dtype=state_dtype)
     check = judged_step if state_dtype == "float32" else forced_step
     for step in range(2):
         set_grads(params, step)
@@ -229,11 +218,10 @@ def test_no_step_works_on_freed_memory() -> None:
 # Version counters: autograd sees what was written
 
 
-@pytest.mark.parametrize("hidden_step", STEPS)
 @pytest.mark.parametrize("state_dtype", STATES)
-def test_every_write_to_a_parameter_is_counted(state_dtype: Any, hidden_step: Any) -> None:
+def test_every_write_to_a_parameter_is_counted(state_dtype: Any) -> None:
     params = [parameter(300), parameter(4, 5), parameter(7)]
-    optimizer = HVAdam(params, kernel="native", state_dtype=state_dtype, hidden_step=hidden_step)
+    optimizer = HVAdam(params, kernel="native", state_dtype=state_dtype)
     for step in range(4):
         set_grads(params, step)
         params[2].grad = None
@@ -247,12 +235,8 @@ def test_every_write_to_a_parameter_is_counted(state_dtype: Any, hidden_step: An
 
 @pytest.mark.parametrize(
     "build",
-    [
-        torch.optim.Adam,
-        lambda params: HVAdam(params, kernel="native"),
-        lambda params: HVAdam(params, kernel="native", hidden_step="late"),
-    ],
-    ids=["Adam", "exact", "late"],
+    [torch.optim.Adam, lambda params: HVAdam(params, kernel="native")],
+    ids=["Adam", "HVAdam"],
 )
 def test_a_backward_through_what_the_step_wrote_is_an_error(build: Any) -> None:
     weights = parameter(5)
@@ -271,7 +255,7 @@ def test_a_backward_through_what_the_step_wrote_is_an_error(build: Any) -> None:
     "options",
     [
         {},
-        {"state_dtype": "int8", "hidden_step": "late"},
+        {"state_dtype": "int8"},
         {"state_dtype": "bfloat16", "max_grad_norm": 1.0},
     ],
     ids=str,

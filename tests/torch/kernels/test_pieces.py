@@ -20,8 +20,6 @@ OPTIONS = pytest.mark.parametrize(
         {},
         {"state_dtype": "bfloat16"},
         {"state_dtype": "int8"},
-        {"hidden_step": "late"},
-        {"hidden_step": "late", "state_dtype": "int8"},
     ],
     ids=str,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import subprocess
@@ -32,12 +31,12 @@ from native_twin import forced_step
 from torch import Tensor
 
 from hvadam import HVAdam
-from hvadam.torch import kernels, self_check, storage, survey
+from hvadam.torch import kernels, self_check, survey
 from hvadam.torch.kernels import Batch, Columns, Options, foreach, loop, native
 from hvadam.torch.kernels import triton as kernel
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
-PASSES = ("prepare", "squares", "first", "fold", "second", "defer")
+PASSES = ("prepare", "squares", "first", "fold", "second")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -93,21 +92,6 @@ def contents(optimizer: HVAdam) -> Iterator[tuple[str, Tensor]]:
             yield from optimizer.state[p].items()
 
 
-def batches(optimizer: HVAdam, name: str) -> list[Batch[Any]]:
-    """The parameters of the first group as the late step hands over those without a gradient."""
-    group = optimizer.param_groups[0]
-    states = [optimizer.state[p] for p in group["params"]]
-    keys = ("exp_avg", "hidden", "exp_avg_var", "step")
-    lists = [[state[key] for state in states] for key in keys]
-    extras = {"pending": [state["pending"] for state in states], "index": range(len(states))}
-    if "exp_avg_scales" in states[0]:
-        for short, key in zip("mvs", keys, strict=False):
-            extras[f"{short}_scales"] = [state[storage.SCALES[key]] for state in states]
-    columns = Columns(group["params"], [], *lists)._replace(**extras)
-    assigned = kernels.assign(name, Options.of(group), columns, [0] * len(states))
-    return [batch for _, batch in assigned]
-
-
 # ---- the contract ----
 
 
@@ -118,7 +102,7 @@ def batches(optimizer: HVAdam, name: str) -> list[Batch[Any]]:
         ("restarts", torch.float64),
         ("tensor scope", torch.float16),
         ("clipped, maximize, coupled", torch.bfloat16),
-        ("late, bounds", torch.float32),
+        ("bounds", torch.float32),
     ],
     ids=str,
 )
@@ -190,9 +174,8 @@ def test_groups_of_every_sort_share_the_launches(launches: Counter[str]) -> None
         ({}, {"prepare": 1, "first": 1, "fold": 1, "second": 1}),
         ({"scope": "tensor"}, {"prepare": 1, "first": 1, "fold": 1, "second": 1}),
         ({"max_grad_norm": 1.0}, {"squares": 1, "prepare": 1, "first": 1, "fold": 1, "second": 1}),
-        ({"hidden_step": "late"}, {"prepare": 1, "first": 1, "fold": 1, "defer": 1}),
     ],
-    ids=["exact", "many scopes", "clipped", "late"],
+    ids=["plain", "many scopes", "clipped"],
 )
 def test_launches_do_not_depend_on_the_number_of_tensors(
     launches: Counter[str], options: dict[str, Any], expected: dict[str, int]
@@ -306,7 +289,7 @@ def test_scalars_on_the_device() -> None:
 
 
 def test_autograd_hears_of_the_writes() -> None:
-    optimizer = HVAdam(parameters(torch.float32, (3,)), kernel="triton", hidden_step="late")
+    optimizer = HVAdam(parameters(torch.float32, (3,)), kernel="triton")
     gradients(optimizer, 0)
     optimizer.step()
     before = [(name, x, x._version) for name, x in contents(optimizer)]
@@ -345,16 +328,14 @@ def test_low_bit_state_is_rounded_to_the_same_bits(state_dtype: Any) -> None:
                 assert torch.equal(bits(a), bits(b)), name
 
 
-@pytest.mark.parametrize("hidden_step", ["exact", "late"])
 @pytest.mark.parametrize("state_dtype", ["bfloat16", "int8"])
-def test_low_bit_state_agrees_with_the_loop(state_dtype: Any, hidden_step: Any) -> None:
+def test_low_bit_state_agrees_with_the_loop(state_dtype: Any) -> None:
     """From the same state; a rounding may fall one quantum apart where the input differs."""
     optimizer = HVAdam(
         parameters(torch.float32, (30, 50), (7,), (), (0, 2)),
         lr=1e-2,
         hidden_gain="linear",
         state_dtype=state_dtype,
-        hidden_step=hidden_step,
         kernel="triton",
     )
     for seed in range(4):
@@ -368,40 +349,6 @@ def bits(x: Tensor) -> Tensor:
         return x.int()
     integer = torch.int16 if x.dtype == torch.bfloat16 else torch.int32
     return torch.where(x.isnan(), torch.nan, x).contiguous().view(integer).int()
-
-
-def check_close(name: str, a: Tensor, b: Tensor) -> None:
-    if a.dtype in (torch.bfloat16, torch.int8, torch.uint8):
-        apart = (bits(a) - bits(b)).abs()
-        assert apart.le(1).all(), name
-        assert apart.sum() <= max(1, 0.002 * apart.numel()), name
-    else:
-        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6, msg=lambda text: f"{name}: {text}")
-
-
-@pytest.mark.parametrize("state_dtype", ["float32", "bfloat16", "int8"])
-def test_settles_as_the_loop_does(state_dtype: Any, launches: Counter[str]) -> None:
-    optimizer = HVAdam(
-        parameters(torch.float32, (30, 50), (7,), ()),
-        lr=1e-2,
-        hidden_gain="linear",
-        bounds=(-0.5, 0.5),
-        state_dtype=state_dtype,
-        hidden_step="late",
-        kernel="loop",
-    )
-    for seed in range(3):
-        gradients(optimizer, seed)
-        optimizer.step()
-    other = copy.deepcopy(optimizer)
-    before = optimizer.param_groups[0]["params"][0].detach().clone()
-    with torch.no_grad():
-        kernel.settle(batches(optimizer, "triton"))
-        loop.settle(batches(other, "loop"))
-    assert not torch.equal(before, optimizer.param_groups[0]["params"][0])
-    assert launches == {"prepare": 1, "second": 1, "defer": 1}
-    for (name, a), (_, b) in zip(contents(optimizer), contents(other), strict=True):
-        check_close(name, a, b)
 
 
 # ---- where it runs ----

@@ -23,10 +23,7 @@ PATTERNS = {
 
 
 def main() -> None:
-    for flag in (False, True):
-        assembly("prepare", COMMON, ADVANCE=not flag, LATE=flag)
-        scalars = {"mix": DOUBLES, "gain": DOUBLES}
-        assembly("defer", {"table": TABLE, "options": DOUBLES, **scalars}, SETTLED=flag)
+    assembly("prepare", COMMON)
     assembly("fold", {"partial": DOUBLES, "ends": TABLE, "dots": DOUBLES})
     found: dict[str, dict[str, int]] = {}
     for flag, kept, aligned in itertools.product((False, True), range(3), (False, True)):
@@ -46,9 +43,9 @@ def passes(flag: bool, kept: int, aligned: bool) -> dict[str, str]:
         "squares": assembly("squares", squares, G_TYPE=theta, ALIGNED=aligned),
         "first": assembly(
             *("first", {**chunked, "partial": DOUBLES}),
-            **{**types, "G_TYPE": theta, "ADAM": flag, "COUPLED": flag, "LATE": flag},
+            **{**types, "G_TYPE": theta, "ADAM": flag, "COUPLED": flag},
         ),
-        "second": assembly("second", {**chunked, **scalars}, **types, PENDING_ONLY=flag),
+        "second": assembly("second", {**chunked, **scalars}, **types),
     }
 
 

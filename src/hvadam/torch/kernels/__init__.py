@@ -33,15 +33,13 @@ __all__ = [
     "instruction_set",
     "require",
     "scaled",
-    "settle",
 ]
 
 
 class Kernel(Protocol):
     """The passes over the tensors of a step, all of one kernel's in one call.
 
-    In the exact step parameters are written by ``apply`` alone, after the scalars are known. The
-    last two are for ``hidden_step="late"``, which passes over memory once.
+    Parameters are written by ``apply`` alone, after the scalars are known.
     """
 
     def available(self) -> str | None:
@@ -63,14 +61,6 @@ class Kernel(Protocol):
         """Move v to mix v + (1 - mix) m̂, then θ by both steps; one mix and gain per scope."""
         ...
 
-    def sweep(self, batches: Sequence[Batch[Any]], dots: Tensor) -> None:
-        """Do what is pending, accumulate, and take the adaptive step."""
-        ...
-
-    def defer(self, batches: Sequence[Batch[Any]], mix: Tensor, gain: Tensor) -> None:
-        """Note what is now pending: v's move and the step along it."""
-        ...
-
 
 class Portable(Kernel, Protocol):
     """A kernel that can do without float64: it measures v as it is about to be moved.
@@ -81,10 +71,6 @@ class Portable(Kernel, Protocol):
 
     def accumulate(self, batches: Sequence[Batch[Any]], dots: Tensor, wide: bool = True) -> None:
         """Count the step, update m and s, and add the dots of each tensor to its scope's."""
-        ...
-
-    def sweep(self, batches: Sequence[Batch[Any]], dots: Tensor, wide: bool = True) -> None:
-        """Do what is pending, accumulate, and take the adaptive step."""
         ...
 
     def measure(self, batches: Sequence[Batch[Any]], mix: Tensor, feet: Tensor) -> None:
@@ -156,11 +142,6 @@ def assign(
         columns, batch_scopes = _rows(tensors, scopes, indices)
         own = options.traced(columns.theta[0].device) if compiling else options
         yield name, Batch(columns.signed().as_real(), batch_scopes, own, None)
-
-
-def settle(batches: Sequence[Batch[Any]]) -> None:
-    """Do what is pending for batches of the loop kernel that take no part in a step."""
-    loop.settle(batches)
 
 
 def _rows(

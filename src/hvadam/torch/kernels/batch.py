@@ -98,7 +98,6 @@ class Columns(NamedTuple):
     m_scales: Tensors = ()  # state_dtype="int8"
     v_scales: Tensors = ()
     s_scales: Tensors = ()
-    pending: Tensors = ()  # hidden_step="late": (weight, step along v) of each tensor
     index: Sequence[int] = ()  # of the parameter, in the order of the groups
     begin: Sequence[int] = ()  # of pieces: at which of their tensor's elements; 0 if not given
 
@@ -184,11 +183,11 @@ class Batch(NamedTuple, Generic[Own]):
             return self.bias
         steps, o = self.tensors.step, self.options
         if isinstance(as_scalar(steps[0]), Tensor):
-            t = torch.stack(steps).clamp(min=1)
+            t = torch.stack(steps)
             dtype = torch.promote_types(self.tensors.m[0].dtype, torch.float32)
             bias1, bias2 = (_bias(beta, t, dtype) for beta in (o.beta1, o.beta2))
             return list(bias1.unbind()), list(bias2.unbind())
-        counts = [max(t.item(), 1.0) for t in steps]  # 0: nothing to correct yet
+        counts = [t.item() for t in steps]
         bias = {t: (1.0 - o.beta1**t, 1.0 - o.beta2**t) for t in set(counts)}
         return [bias[t][0] for t in counts], [bias[t][1] for t in counts]
 

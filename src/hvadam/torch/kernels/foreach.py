@@ -23,8 +23,7 @@ def available() -> str | None:
     return None
 
 
-# What is pending differs from tensor to tensor: nothing to gain from lists.
-norm, settle, defer = loop.norm, loop.settle, loop.defer
+norm = loop.norm
 
 
 # On a CPU lists of small tensors save calls, but a large one costs least in buffers that are kept
@@ -76,18 +75,6 @@ def apply(batches: Sequence[Batch[None]], mix: Tensor, gain: Tensor) -> None:
         box = batch.options.box(batch.options.lr)
         for part in pieces.parts(batch):
             _move(part, as_scalar(1.0 - batch_mix), along, box)
-
-
-def sweep(batches: Sequence[Batch[None]], dots: Tensor, wide: bool = True) -> None:
-    """Take the late step: do what is pending, accumulate, then the adaptive step."""
-    alone, lists = _sorted(batches)
-    loop.sweep(alone, dots, wide)
-    settle(lists)
-    accumulate(lists, dots, wide)
-    for batch in lists:
-        box = batch.options.box(batch.options.lr)
-        for part in pieces.parts(batch):
-            _move(part, 0.0, 0.0, box)
 
 
 def _sorted(batches: Sequence[Batch[None]]) -> tuple[list[Batch[None]], list[Batch[None]]]:

@@ -33,9 +33,9 @@ class Piece(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A move of v and theta of one tensor."""
+    """A move of v and theta of all tensors in a batch."""
 
-    weight: float | Tensor | None  # of m_hat in v; None where v stays as it is
+    weight: float | Tensor  # of m_hat in v
     along: float | Tensor  # v
     options: Options
     box: Box | None  # to project onto
@@ -109,53 +109,18 @@ def apply(batches: Sequence[Batch[None]], mix: Tensor, gain: Tensor) -> None:
         move = Move(weight, along, o, o.box(o.lr))
         scratch = _Scratch(batch, 2)
         for part in pieces.parts(batch):
-            _move(part, [move] * len(part.scopes), scratch)
+            _move(part, move, scratch)
 
 
-def sweep(batches: Sequence[Batch[None]], dots: Tensor, wide: bool = True) -> None:
-    """Take the late step: do what is pending, accumulate, then the adaptive step."""
-    settle(batches)
-    accumulate(batches, dots, wide)
-    for batch in batches:
-        move = Move(None, 0.0, batch.options, batch.options.box(batch.options.lr))
-        scratch = _Scratch(batch, 2)
-        for part in pieces.parts(batch):
-            _move(part, [move] * len(part.scopes), scratch)
-
-
-def settle(batches: Sequence[Batch[None]]) -> None:
-    """Do what is pending: v's move and the step along it, then the projection."""
-    for batch in batches:
-        options = batch.options._replace(lr=0.0, decay=0.0)  # the step itself was taken
-        scratch = _Scratch(batch, 2)
-        for part in pieces.parts(batch):
-            moves: list[Move] = []
-            for pending in part.tensors.pending:
-                weight, along = as_scalar(pending[0]), as_scalar(pending[1])
-                moves.append(Move(weight, along, options, options.box(along)))
-            _move(part, moves, scratch)
-        torch._foreach_zero_(batch.tensors.pending)
-
-
-def defer(batches: Sequence[Batch[None]], mix: Tensor, gain: Tensor) -> None:
-    """Leave v's move and the step along it to the next step."""
-    for batch in batches:
-        scope, o = batch.scopes[0], batch.options
-        left = torch.stack([1.0 - mix[scope], o.lr * o.hidden_scale * gain[scope]])
-        for pending in batch.tensors.pending:
-            pending.copy_(left)
-
-
-def _move(batch: Batch[None], moves: Sequence[Move], scratch: _Scratch) -> None:
-    """Move v and theta of each tensor as told."""
+def _move(batch: Batch[None], move: Move, scratch: _Scratch) -> None:
+    """Move v and theta of each tensor."""
     work = batch.open()
     for i, piece in _rows(batch, work, scratch):
-        weight, buffers = moves[i].weight, scratch.like(piece.m)
-        if weight is not None:
-            piece.v.mul_(1.0 - weight)  # and not by lerp: m_hat would be one more array
-            sums.add_to(piece.v, piece.m, weight / piece.bias1, buffers[0])
-            batch.keep_hidden(i, work)
-        _move_theta(piece, moves[i], *buffers)
+        buffers = scratch.like(piece.m)
+        piece.v.mul_(1.0 - move.weight)  # and not by lerp: m_hat would be one more array
+        sums.add_to(piece.v, piece.m, move.weight / piece.bias1, buffers[0])
+        batch.keep_hidden(i, work)
+        _move_theta(piece, move, *buffers)
 
 
 def _average(piece: Piece, o: Options, own: Tensor, dev_v: Tensor, from_m: Tensor) -> None:
@@ -247,8 +212,7 @@ class _Scratch:
 
 def _rows(batch: Batch[None], work: Work, scratch: _Scratch) -> Iterator[tuple[int, Piece]]:
     """Yield the tensors of a batch with their positions."""
-    theta = batch.tensors.theta
-    g = batch.tensors.g or theta  # without gradients: never read
-    rows = zip(theta, g, *work, *batch.bias_corrections(), strict=True)
+    tensors = batch.tensors
+    rows = zip(tensors.theta, tensors.g, *work, *batch.bias_corrections(), strict=True)
     for i, (*tensors, bias1, bias2) in enumerate(rows):
         yield i, Piece._make((*tensors, bias1, bias2, scratch.eps, scratch.gamma))

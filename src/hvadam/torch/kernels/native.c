@@ -33,29 +33,25 @@ enum { F32, F64, BF16, F16, I8, U8, TYPES };
 /* A param group's options, doubles first; mirrored in native.py. */
 typedef struct {
     double lr, beta1, beta2, eps, gamma, decay, coupled_decay, hidden_scale, low, high, factor;
-    int64_t adam, bounded, has_bounds, seed;
+    int64_t adam, bounded, seed;
 } group_t;
 
 /* One tensor; mirrored in native.py. */
 typedef struct {
     char *theta, *g, *m, *v, *s;
     float *step, *m_scales, *v_scales, *s_scales;
-    double *pending;
     int64_t n, scope, index;
     int32_t theta_type, g_type, state_type, fits;
-    double inv1, inv2, inv1_before, weight, along; /* the last three: what is pending */
+    double inv1, inv2; /* 1/bias1 and 1/bias2 */
 } row_t;
 
 /* What a group's options ask of a pass. */
 enum { ADAM = 1,      /* Adam's preconditioner */
        COUPLED = 2,   /* weight decay in the gradient */
-       LATE = 4,      /* the late hidden step */
-       STILL = 8,     /* the learning rate is 0: no step */
-       BOUNDED = 16,  /* project after the step */
-       UNMOVED = 32,  /* nothing along v is pending */
-       SETTLED = 64,  /* project after what was pending */
-       SWIFT = 128,   /* beta1 is below 1/2: m ends nearer to g than to what it was */
-       FAR = 256 };   /* and v nearer to m_hat */
+       STILL = 4,     /* the learning rate is 0: no step */
+       BOUNDED = 8,   /* project after the step */
+       SWIFT = 16,    /* beta1 is below 1/2: m ends nearer to g than to what it was */
+       FAR = 32 };    /* and v nearer to m_hat */
 
 /* Sums of float squares to be trusted: whatever underflowed is far below 1e-7 of them. */
 #define IN_RANGE(x) ((x) >= 0x1p-100 && (x) <= FLT_MAX)
@@ -85,7 +81,7 @@ static inline void add_dots(const double own[4], double dots[4])
 /* ---- the kernel, compiled for each instruction set ---- */
 
 enum { BASELINE, AVX2, AVX512 };
-typedef void first_fn(const row_t *, const group_t *, int, int64_t, int64_t, double *);
+typedef void first_fn(const row_t *, const group_t *, int64_t, int64_t, double *);
 typedef void second_fn(const row_t *, const group_t *, int64_t, int64_t, double, double);
 typedef double squares_fn(const row_t *, int64_t, int64_t);
 
@@ -225,7 +221,7 @@ static int same_layout(const dl_tensor_t *a, const dl_tensor_t *b)
     return 1;
 }
 
-enum { THETA, G, M, V, S, STEP, M_SCALES, V_SCALES, S_SCALES, PENDING, COLUMNS };
+enum { THETA, G, M, V, S, STEP, M_SCALES, V_SCALES, S_SCALES, COLUMNS };
 
 static void *start_of(const dl_tensor_t *t) { return (char *)t->data + t->byte_offset; }
 
@@ -275,7 +271,6 @@ static int describe_row(void **objects, const python_t *python, row_t *row)
         if ((objects[i] != NULL) != (state == I8)) return 0;
         if (objects[i] && (type[i] != F32 || !is_vector(&t[i], blocks))) return 0;
     }
-    if (objects[PENDING] && (type[PENDING] != F64 || !is_vector(&t[PENDING], 2))) return 0;
 
     row->theta = start_of(&t[THETA]);
     row->g = start_of(&t[G]);
@@ -286,7 +281,6 @@ static int describe_row(void **objects, const python_t *python, row_t *row)
     row->m_scales = objects[M_SCALES] ? start_of(&t[M_SCALES]) : NULL;
     row->v_scales = objects[V_SCALES] ? start_of(&t[V_SCALES]) : NULL;
     row->s_scales = objects[S_SCALES] ? start_of(&t[S_SCALES]) : NULL;
-    row->pending = objects[PENDING] ? start_of(&t[PENDING]) : NULL;
     row->n = size * parts;
     row->theta_type = type[THETA];
     row->g_type = type[G];
@@ -355,13 +349,13 @@ static int team(int64_t count, const row_t *rows, int threads)
     return elements > SMALL_WORK ? threads : 1;
 }
 
-static double inverse_bias(double beta, double t) { return t > 0 ? 1.0 / (1.0 - pow(beta, t)) : 1.0; }
+static double inverse_bias(double beta, double t) { return 1.0 / (1.0 - pow(beta, t)); }
 
 /* Count the step of every tensor, and compute what follows from the count. */
 static void count_step(int64_t count, row_t *rows, const group_t *o)
 {
     float t = -1;
-    double inv1 = 0, inv2 = 0, inv1_before = 0;
+    double inv1 = 0, inv2 = 0;
     for (int64_t i = 0; i < count; i++) {
         row_t *row = &rows[i];
         *row->step += 1;
@@ -369,21 +363,15 @@ static void count_step(int64_t count, row_t *rows, const group_t *o)
             t = *row->step;
             inv1 = inverse_bias(o->beta1, t);
             inv2 = inverse_bias(o->beta2, t);
-            inv1_before = inverse_bias(o->beta1, t - 1);
         }
         row->inv1 = inv1;
         row->inv2 = inv2;
-        row->inv1_before = inv1_before;
-        row->weight = row->pending ? row->pending[0] : 0;
-        row->along = row->pending ? row->pending[1] : 0;
     }
 }
 
-/* The first pass: count the step, update m and s, add to dots[scope][4]; the late step does first
- * what is pending, and takes the adaptive step too. Returns 0, or -1 if there is no memory, before
- * anything changed. */
-EXPORT int hvadam_first(int64_t count, row_t *rows, const group_t *o, int late, double *dots,
-                        int threads)
+/* The first pass: count the step, update m and s, add to dots[scope][4]. Returns 0, or -1 if there is
+ * no memory, before anything changed. */
+EXPORT int hvadam_first(int64_t count, row_t *rows, const group_t *o, double *dots, int threads)
 {
     int64_t tasks;
     task_t *list = cut(count, rows, &tasks);
@@ -398,7 +386,7 @@ EXPORT int hvadam_first(int64_t count, row_t *rows, const group_t *o, int late, 
     first_fn *pass = first[instruction_set];
 #pragma omp parallel for schedule(dynamic, 4) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < tasks; i++)
-        pass(&rows[list[i].row], o, late, list[i].start, list[i].n, partial[i]);
+        pass(&rows[list[i].row], o, list[i].start, list[i].n, partial[i]);
     for (int64_t i = 0; i < tasks; i++)
         for (int k = 0; k < 4; k++) dots[rows[list[i].row].scope * 4 + k] += partial[i][k];
     free(list);
@@ -423,16 +411,6 @@ EXPORT int hvadam_second(int64_t count, const row_t *rows, const group_t *o, con
     }
     free(list);
     return 0;
-}
-
-/* Note what the late step leaves to the next one. */
-EXPORT void hvadam_defer(int64_t count, const row_t *rows, const group_t *o, const double *mix_,
-                         const double *gain)
-{
-    for (int64_t i = 0; i < count; i++) {
-        rows[i].pending[0] = 1.0 - mix_[rows[i].scope];
-        rows[i].pending[1] = o->lr * o->hidden_scale * gain[rows[i].scope];
-    }
 }
 
 /* Add the squares of the gradients to total. */

@@ -31,13 +31,13 @@ ISA = "HVADAM_ISA"  # the variable that names one of them, read when the library
 # Mirrors of the structs in native.c.
 ROW = np.dtype(
     [(name, np.intp) for name in ("theta", "g", "m", "v", "s", "step")]
-    + [(name, np.intp) for name in ("m_scales", "v_scales", "s_scales", "pending")]
+    + [(name, np.intp) for name in ("m_scales", "v_scales", "s_scales")]
     + [(name, np.int64) for name in ("n", "scope", "index")]
     + [(name, np.int32) for name in ("theta_type", "g_type", "state_type", "fits")]
-    + [(name, np.float64) for name in ("inv1", "inv2", "inv1_before", "weight", "along")]
+    + [(name, np.float64) for name in ("inv1", "inv2")]
 )
-GROUP = struct.Struct("11d4q")
-COLUMNS = ctypes.c_void_p * 10  # of tensors: the lists that a row is gathered from
+GROUP = struct.Struct("11d3q")
+COLUMNS = ctypes.c_void_p * 9  # of tensors: the lists that a row is gathered from
 
 
 class Table(NamedTuple):
@@ -68,7 +68,7 @@ def describe(tensors: Columns, scopes: Sequence[int]) -> Table:
         rows["scope"] = scopes if scopes[0] != scopes[-1] else scopes[0]
     if tensors.index:
         rows["index"] = tensors.index
-    lists = [list(x) if isinstance(x, tuple) else x for x in tensors[:10]]
+    lists = [list(x) if isinstance(x, tuple) else x for x in tensors[:9]]
     columns = COLUMNS(*[id(x) if x else None for x in lists])
     complex_rows, address = ctypes.c_int64(), rows.ctypes.data
     taken = library.describe(*(count, columns, library.python, ctypes.byref(complex_rows), address))
@@ -101,7 +101,17 @@ def norm(batches: Sequence[Batch[Table]], total: Tensor) -> None:
 
 def accumulate(batches: Sequence[Batch[Table]], dots: Tensor) -> None:
     """Count the step, update m and s, add the four dots of each scope."""
-    _first(batches, dots, late=False)
+    own = dots if dots.device.type == "cpu" else torch.zeros_like(dots, device="cpu")
+    for batch in batches:
+        rows, address, *_ = batch.own
+        _check(
+            _library().first(
+                *(len(rows), address, _group(batch.options)),
+                *(own.data_ptr(), torch.get_num_threads()),
+            )
+        )
+    if own is not dots:
+        dots += own.to(dots.device)
 
 
 def apply(batches: Sequence[Batch[Table]], mix: Tensor, gain: Tensor) -> None:
@@ -118,46 +128,13 @@ def apply(batches: Sequence[Batch[Table]], mix: Tensor, gain: Tensor) -> None:
         increment_version(batch.tensors.theta)
 
 
-def sweep(batches: Sequence[Batch[Table]], dots: Tensor) -> None:
-    """Take the late step: do what is pending, accumulate, then the adaptive step."""
-    _first(batches, dots, late=True)
-    for batch in batches:
-        increment_version(batch.tensors.theta)
-
-
-def defer(batches: Sequence[Batch[Table]], mix: Tensor, gain: Tensor) -> None:
-    """Leave v's move and the step along it to the next step."""
-    mix, gain = mix.cpu(), gain.cpu()
-    for batch in batches:
-        rows, address, *_ = batch.own
-        _library().defer(
-            *(len(rows), address, _group(batch.options)),
-            *(mix.data_ptr(), gain.data_ptr()),
-        )
-
-
-def _first(batches: Sequence[Batch[Table]], dots: Tensor, late: bool) -> None:
-    """Run the first pass of the exact or the late step."""
-    own = dots if dots.device.type == "cpu" else torch.zeros_like(dots, device="cpu")
-    for batch in batches:
-        rows, address, *_ = batch.own
-        _check(
-            _library().first(
-                *(len(rows), address, _group(batch.options)),
-                *(late, own.data_ptr(), torch.get_num_threads()),
-            )
-        )
-    if own is not dots:
-        dots += own.to(dots.device)
-
-
 def _group(o: Options) -> bytes:
     """Return the options as the struct that the passes read."""
     low, high = o.bounds or (0.0, 0.0)
     return GROUP.pack(
         *(o.lr, o.beta1, o.beta2, o.eps, o.gamma, o.decay, o.coupled_decay, o.hidden_scale),
         *(low, high, -o.factor if o.maximize else o.factor),
-        *(o.adam, o.box(o.lr) is not None, o.bounds is not None, o.seed),
+        *(o.adam, o.box(o.lr) is not None, o.seed),
     )
 
 
@@ -176,7 +153,6 @@ class _Library(NamedTuple):
     norm: Any = None
     first: Any = None
     second: Any = None
-    defer: Any = None
     python: Any = None  # functions of torch and Python that describe needs
 
 
@@ -204,10 +180,8 @@ def _library() -> _Library:
     locked.hvadam_describe.argtypes = [size, pointer, pointer, pointer, pointer]
     locked.hvadam_describe.restype = size
     passes.hvadam_norm.argtypes = [size, pointer, pointer, flag]
-    passes.hvadam_first.argtypes = [size, pointer, pointer, flag, pointer, flag]
+    passes.hvadam_first.argtypes = [size, pointer, pointer, pointer, flag]
     passes.hvadam_second.argtypes = [size, pointer, pointer, pointer, pointer, flag]
-    passes.hvadam_defer.argtypes = [size, pointer, pointer, pointer, pointer]
-    passes.hvadam_defer.restype = None
     return _Library(
         None,
         _select(passes.hvadam_select),
@@ -215,7 +189,6 @@ def _library() -> _Library:
         passes.hvadam_norm,
         passes.hvadam_first,
         passes.hvadam_second,
-        passes.hvadam_defer,
         (pointer * 3)(
             _exchange_function(capsule),
             ctypes.cast(ctypes.pythonapi.PyErr_Clear, pointer).value,

@@ -183,9 +183,8 @@ INLINE void FOR(round_group)(const float *x, const FOR(bits_t) words[PARTS], int
 }
 
 /* v after its move, not yet rounded. Returns the largest magnitude. */
-INLINE int32_t FOR(move_values)(const FOR(kept_t) *kept, FOR(wide_vector_t) inv1,
-                                const FOR(wide_constants_t) *c, int flags, int nans,
-                                FOR(full_t) *b)
+INLINE int32_t FOR(move_values)(const FOR(kept_t) *kept, const FOR(wide_constants_t) *c, int flags,
+                                int nans, FOR(full_t) *b)
 {
     const FOR(wide_constants_t) own = *c;
     const float m_scale = *kept->m_scale, v_scale = *kept->v_scale;
@@ -195,7 +194,7 @@ INLINE int32_t FOR(move_values)(const FOR(kept_t) *kept, FOR(wide_vector_t) inv1
         FOR(from_bytes)(kept->m + i, m_scale, 1, nans, m);
         FOR(from_bytes)(kept->v + i, v_scale, 1, nans, v);
         for (int k = 0; k < PARTS; k++) {
-            m[k] *= inv1;
+            m[k] *= own.inv1;
             v[k] = FOR(wide_moved)(v[k], m[k], &own, flags);
             largest[k] = FOR(larger)(largest[k], v[k]);
         }
@@ -206,15 +205,15 @@ INLINE int32_t FOR(move_values)(const FOR(kept_t) *kept, FOR(wide_vector_t) inv1
 }
 
 /* Move v, and keep it; m_hat is left in full. Returns whether there are NaNs now. */
-INLINE int FOR(move_block)(const FOR(kept_t) *kept, uint32_t first, FOR(wide_vector_t) inv1,
+INLINE int FOR(move_block)(const FOR(kept_t) *kept, uint32_t first,
                            const FOR(wide_constants_t) *c, int nans, FOR(full_t) *b)
 {
     const FOR(bits_t) places[PARTS] = IN_ORDER;
     int32_t largest;
     if (!nans && !(c->flags & FAR))
-        largest = FOR(move_values)(kept, inv1, c, 0, 0, b);
+        largest = FOR(move_values)(kept, c, 0, 0, b);
     else
-        largest = FOR(move_values)(kept, inv1, c, c->flags, nans, b);
+        largest = FOR(move_values)(kept, c, c->flags, nans, b);
     const FOR(scale_t) by = FOR(scale_by)(largest, b->v, 1);
     if (by.tame)
         for (int i = 0; i < STATE_BLOCK; i += SHARING) {
@@ -229,8 +228,8 @@ INLINE int FOR(move_block)(const FOR(kept_t) *kept, uint32_t first, FOR(wide_vec
     return nans | (largest >= INFINITE);
 }
 
-/* m and s from g, not yet rounded, and theta after what was pending; the largest of both. */
-INLINE void FOR(average_block)(const FOR(kept_t) *kept, float *theta, const float *g,
+/* m and s from g, not yet rounded, and the largest of both. */
+INLINE void FOR(average_block)(const FOR(kept_t) *kept, const float *theta, const float *g,
                                const FOR(wide_constants_t) *c, int flags, int nans,
                                FOR(full_t) *b, int32_t largest[2])
 {
@@ -243,16 +242,14 @@ INLINE void FOR(average_block)(const FOR(kept_t) *kept, float *theta, const floa
         FOR(from_bytes)(kept->m + i, m_scale, 1, nans, m);
         FOR(from_bytes)(kept->v + i, v_scale, 1, nans, v);
         FOR(from_bytes)(kept->s + i, s_scale, 0, nans, s);
-        if (flags & (COUPLED | LATE)) FOR(take)(theta + i, theta_);
+        if (flags & COUPLED) FOR(take)(theta + i, theta_);
         for (int k = 0; k < PARTS; k++) {
             s[k] *= s[k];
-            if (flags & LATE) theta_[k] = FOR(wide_settled)(theta_[k], v[k], &own, flags);
             FOR(wide_average)(x[k], theta_[k], &m[k], v[k], &s[k], &own, flags);
             s[k] = FOR(wide_root)(s[k]);
             most_m[k] = FOR(larger)(most_m[k], m[k]);
             most_s[k] = FOR(larger)(most_s[k], s[k]);
         }
-        if (flags & LATE) FOR(put)(theta + i, theta_);
         FOR(put)(b->m + i, m);
         FOR(put)(b->v + i, v);
         FOR(put)(b->root + i, s);
@@ -287,50 +284,40 @@ INLINE void FOR(keep_averages)(const FOR(kept_t) *kept, uint32_t first, const in
     *kept->s_scale = s_by.scale;
 }
 
-/* The dots of what is kept, and for the late step theta after the adaptive step. */
-INLINE void FOR(finish_block)(const FOR(kept_t) *kept, float *theta,
-                              const FOR(wide_constants_t) *c, int flags, int nans,
-                              const FOR(full_t) *b, FOR(wide_vector_t) sums[PARTS][4])
+/* The dots of what is kept. */
+INLINE void FOR(dot_block)(const FOR(kept_t) *kept, FOR(wide_vector_t) inv1, int nans,
+                           const FOR(full_t) *b, FOR(wide_vector_t) sums[PARTS][4])
 {
-    const FOR(wide_constants_t) own = *c;
-    const float m_scale = *kept->m_scale, s_scale = *kept->s_scale;
+    const float m_scale = *kept->m_scale;
     FOR(wide_vector_t) here[PARTS][4];
     memcpy(here, sums, sizeof here);
     for (int i = 0; i < STATE_BLOCK; i += 16) {
-        FOR(wide_vector_t) m[PARTS], v[PARTS], root[PARTS], theta_[PARTS];
+        FOR(wide_vector_t) m[PARTS], v[PARTS];
         FOR(from_bytes)(kept->m + i, m_scale, 1, nans, m);
         FOR(take)(b->v + i, v);
-        if (flags & LATE) FOR(from_bytes)(kept->s + i, s_scale, 0, nans, root);
-        if (flags & LATE) FOR(take)(theta + i, theta_);
-        for (int k = 0; k < PARTS; k++) {
-            FOR(kept_dot)(m[k], v[k], own.inv1, here[k]);
-            if (flags & LATE)
-                theta_[k] = FOR(wide_late)(theta_[k], m[k] * own.inv1, root[k], &own, flags);
-        }
-        if (flags & LATE) FOR(put)(theta + i, theta_);
+        for (int k = 0; k < PARTS; k++) FOR(kept_dot)(m[k], v[k], inv1, here[k]);
     }
     memcpy(sums, here, sizeof here);
 }
 
-static void FOR(first_block)(const FOR(kept_t) *kept, float *theta, const float *g,
-                             const uint32_t keys[2], const FOR(wide_constants_t) *c,
+static void FOR(first_block)(const FOR(kept_t) *kept, const float *theta, const float *g,
+                             uint32_t first, const FOR(wide_constants_t) *c,
                              FOR(wide_vector_t) sums[PARTS][4])
 {
     FOR(full_t) b;
     int32_t largest[2];
     int nans = FOR(has_nans)(kept);
-    if (c->flags & LATE) nans = FOR(move_block)(kept, keys[0], c->inv1_before, c, nans, &b);
     if (!nans && c->flags == 0)
         FOR(average_block)(kept, theta, g, c, 0, 0, &b, largest);
     else
         FOR(average_block)(kept, theta, g, c, c->flags, nans, &b, largest);
     for (int64_t i = kept->n; i < STATE_BLOCK; i++) b.root[i] = 0; /* not to be kept above zero */
-    FOR(keep_averages)(kept, keys[1], largest, &b);
+    FOR(keep_averages)(kept, first, largest, &b);
     nans |= largest[0] >= INFINITE || largest[1] >= INFINITE;
-    if (!nans && c->flags == 0)
-        FOR(finish_block)(kept, theta, c, 0, 0, &b, sums);
+    if (!nans)
+        FOR(dot_block)(kept, c->inv1, 0, &b, sums);
     else
-        FOR(finish_block)(kept, theta, c, c->flags, nans, &b, sums);
+        FOR(dot_block)(kept, c->inv1, 1, &b, sums);
 }
 
 INLINE void FOR(second_values)(const FOR(kept_t) *kept, float *theta,
@@ -346,7 +333,7 @@ INLINE void FOR(second_values)(const FOR(kept_t) *kept, float *theta,
         FOR(from_bytes)(kept->s + i, s_scale, 0, nans, root);
         FOR(take)(theta + i, theta_);
         for (int k = 0; k < PARTS; k++)
-            theta_[k] = FOR(wide_exact)(theta_[k], m_hat[k], v[k], root[k], &own, flags);
+            theta_[k] = FOR(wide_stepped)(theta_[k], m_hat[k], v[k], root[k], &own, flags);
         FOR(put)(theta + i, theta_);
     }
 }
@@ -356,7 +343,7 @@ static void FOR(second_block)(const FOR(kept_t) *kept, float *theta, uint32_t ke
 {
     FOR(full_t) b;
     int nans = FOR(has_nans)(kept);
-    nans = FOR(move_block)(kept, key, c->inv1, c, nans, &b);
+    nans = FOR(move_block)(kept, key, c, nans, &b);
     if (!nans && !(c->flags & (STILL | BOUNDED | FAR)))
         FOR(second_values)(kept, theta, c, 0, 0, &b);
     else
@@ -379,8 +366,8 @@ INLINE FOR(kept_t) FOR(block_at)(const row_t *row, int64_t at, int64_t n,
                          row->v_scales + block, row->s_scales + block, n};
 }
 
-static void FOR(i8_first)(const row_t *row, const uint32_t keys[2], int64_t at, int64_t n,
-                          float *theta, const float *g, const FOR(wide_constants_t) *c,
+static void FOR(i8_first)(const row_t *row, uint32_t key, int64_t at, int64_t n,
+                          const float *theta, const float *g, const FOR(wide_constants_t) *c,
                           double dots[4])
 {
     uint8_t copy[3][STATE_BLOCK];
@@ -389,20 +376,17 @@ static void FOR(i8_first)(const row_t *row, const uint32_t keys[2], int64_t at, 
     for (int64_t i = 0; i < n; i += STATE_BLOCK) {
         const int64_t part = n - i < STATE_BLOCK ? n - i : STATE_BLOCK;
         const FOR(kept_t) kept = FOR(block_at)(row, at + i, part, copy);
-        const uint32_t first[2] = {keys[0] + (uint32_t)((at + i) / 4),
-                                   keys[1] + (uint32_t)((at + i) / 4)};
+        const uint32_t first = key + (uint32_t)((at + i) / 4);
         if (part == STATE_BLOCK) {
             FOR(first_block)(&kept, theta + i, g + i, first, c, sums);
             continue;
         }
         float rest[2][STATE_BLOCK] = {{0}};
         const size_t size = (size_t)part * sizeof(float);
-        if (c->flags & (COUPLED | LATE)) memcpy(rest[0], theta + i, size);
+        if (c->flags & COUPLED) memcpy(rest[0], theta + i, size);
         memcpy(rest[1], g + i, size);
         FOR(first_block)(&kept, rest[0], rest[1], first, c, sums);
-        if (c->flags & LATE) memcpy(theta + i, rest[0], size);
         memcpy(row->m + at + i, kept.m, (size_t)part);
-        if (c->flags & LATE) memcpy(row->v + at + i, kept.v, (size_t)part);
         memcpy(row->s + at + i, kept.s, (size_t)part);
     }
     for (int k = 0; k < 4; k++)

@@ -116,21 +116,10 @@ INLINE void FOR(keep_bf16)(FOR(wide_vector_t) x[PARTS], const FOR(bits_t) words[
 
 /* ---- a group ---- */
 
-/* v after what is pending, kept. */
-INLINE void FOR(bf16_move)(const uint16_t *m, uint16_t *v, const FOR(bits_t) words[PARTS], int draw,
-                           const FOR(wide_constants_t) *c, int flags)
-{
-    FOR(wide_vector_t) m_[PARTS], v_[PARTS];
-    FOR(load_bf16)(m, m_);
-    FOR(load_bf16)(v, v_);
-    for (int k = 0; k < PARTS; k++)
-        v_[k] = FOR(wide_moved)(v_[k], m_[k] * c->inv1_before, c, flags);
-    FOR(keep_bf16)(v_, words, draw, v);
-}
-
-/* m and s from g, kept, and the dots; for the late step theta after all that it does at once. */
-INLINE void FOR(bf16_first_group)(float *theta, const float *g, uint16_t *m, const uint16_t *v,
-                                  uint16_t *s, const FOR(bits_t) words[PARTS], int draw,
+/* m and s from g, kept, and the dots. */
+INLINE void FOR(bf16_first_group)(const float *theta, const float *g, uint16_t *m,
+                                  const uint16_t *v, uint16_t *s,
+                                  const FOR(bits_t) words[PARTS], int draw,
                                   const FOR(wide_constants_t) *c, int flags,
                                   FOR(wide_vector_t) sums[PARTS][4])
 {
@@ -139,20 +128,14 @@ INLINE void FOR(bf16_first_group)(float *theta, const float *g, uint16_t *m, con
     FOR(load_bf16)(m, m_);
     FOR(load_bf16)(v, v_);
     FOR(load_bf16)(s, s_);
-    if (flags & (COUPLED | LATE)) FOR(load_floats)(theta, theta_);
+    if (flags & COUPLED) FOR(load_floats)(theta, theta_);
     for (int k = 0; k < PARTS; k++) {
-        if (flags & LATE) theta_[k] = FOR(wide_settled)(theta_[k], v_[k], c, flags);
         FOR(wide_vector_t) decaying = flags & COUPLED ? FOR(plain)(theta_[k]) : theta_[k];
         FOR(wide_average)(x[k], decaying, &m_[k], v_[k], &s_[k], c, flags);
     }
     FOR(keep_bf16)(m_, words, draw, m);
     FOR(keep_bf16)(s_, words, draw + 1, s);
-    for (int k = 0; k < PARTS; k++) {
-        FOR(kept_dot)(m_[k], v_[k], c->inv1, sums[k]);
-        if (flags & LATE)
-            theta_[k] = FOR(wide_late)(theta_[k], m_[k] * c->inv1, FOR(wide_root)(s_[k]), c, flags);
-    }
-    if (flags & LATE) FOR(store_floats)(theta, theta_);
+    for (int k = 0; k < PARTS; k++) FOR(kept_dot)(m_[k], v_[k], c->inv1, sums[k]);
 }
 
 /* v, kept, and theta. */
@@ -171,14 +154,14 @@ INLINE void FOR(bf16_second_group)(float *theta, const uint16_t *m, uint16_t *v,
     }
     FOR(keep_bf16)(v_, words, draw, v);
     for (int k = 0; k < PARTS; k++)
-        theta_[k] = FOR(wide_exact)(theta_[k], m_[k], v_[k], FOR(wide_root)(s_[k]), c, flags);
+        theta_[k] = FOR(wide_stepped)(theta_[k], m_[k], v_[k], FOR(wide_root)(s_[k]), c, flags);
     FOR(store_floats)(theta, theta_);
 }
 
 /* ---- the passes, SHARING elements at a time ---- */
 
-INLINE void FOR(bf16_first_part)(int64_t n, float *theta, const float *g, uint16_t *m, uint16_t *v,
-                                 uint16_t *s, const uint32_t keys[2],
+INLINE void FOR(bf16_first_part)(int64_t n, const float *theta, const float *g, uint16_t *m,
+                                 const uint16_t *v, uint16_t *s, uint32_t key,
                                  const FOR(wide_constants_t) *c, int flags,
                                  FOR(wide_vector_t) sums[PARTS][4])
 {
@@ -188,14 +171,9 @@ INLINE void FOR(bf16_first_part)(int64_t n, float *theta, const float *g, uint16
     FOR(bits_t) words[PARTS];
     memcpy(here, sums, sizeof here);
     for (int64_t i = 0; i < n; i += SHARING) {
-        if (flags & LATE) {
-            FOR(hash_group)(keys[0] + (uint32_t)(i / 4), places, words);
-            for (int k = 0; k < 4; k++)
-                FOR(bf16_move)(m + i + 16 * k, v + i + 16 * k, words, k, &own, flags);
-        }
         float plain[SHARING];
         const float *x = FOR(has_nan)(g + i) ? without_payloads(g + i, plain) : g + i;
-        FOR(hash_group)(keys[1] + (uint32_t)(i / 4), places, words);
+        FOR(hash_group)(key + (uint32_t)(i / 4), places, words);
         for (int k = 0; k < 4; k++)
             FOR(bf16_first_group)
             (theta + i + 16 * k, x + 16 * k, m + i + 16 * k, v + i + 16 * k, s + i + 16 * k, words,
@@ -204,45 +182,41 @@ INLINE void FOR(bf16_first_part)(int64_t n, float *theta, const float *g, uint16
     memcpy(sums, here, sizeof here);
 }
 
-INLINE void FOR(bf16_first_as)(int64_t n, float *theta, const float *g, uint16_t *m, uint16_t *v,
-                               uint16_t *s, const uint32_t keys[2],
+INLINE void FOR(bf16_first_as)(int64_t n, const float *theta, const float *g, uint16_t *m,
+                               const uint16_t *v, uint16_t *s, uint32_t key,
                                const FOR(wide_constants_t) *c, int flags,
                                FOR(wide_vector_t) sums[PARTS][4])
 {
     const int64_t whole = n / SHARING * SHARING;
-    FOR(bf16_first_part)(whole, theta, g, m, v, s, keys, c, flags, sums);
+    FOR(bf16_first_part)(whole, theta, g, m, v, s, key, c, flags, sums);
     if (whole == n) return;
     float full[2][SHARING] = {{0}}; /* the rest, padded with zeros, which add nothing */
     uint16_t rest[3][SHARING] = {{0}};
-    const uint32_t rest_keys[2] = {keys[0] + (uint32_t)(whole / 4), keys[1] + (uint32_t)(whole / 4)};
     const size_t count = (size_t)(n - whole);
-    if (flags & (COUPLED | LATE)) memcpy(full[0], theta + whole, 4 * count);
+    if (flags & COUPLED) memcpy(full[0], theta + whole, 4 * count);
     memcpy(full[1], g + whole, 4 * count);
     memcpy(rest[0], m + whole, 2 * count);
     memcpy(rest[1], v + whole, 2 * count);
     memcpy(rest[2], s + whole, 2 * count);
     FOR(bf16_first_part)
-    (SHARING, full[0], full[1], rest[0], rest[1], rest[2], rest_keys, c, flags, sums);
-    if (flags & LATE) memcpy(theta + whole, full[0], 4 * count);
+    (SHARING, full[0], full[1], rest[0], rest[1], rest[2], key + (uint32_t)(whole / 4), c, flags,
+     sums);
     memcpy(m + whole, rest[0], 2 * count);
-    if (flags & LATE) memcpy(v + whole, rest[1], 2 * count);
     memcpy(s + whole, rest[2], 2 * count);
 }
 
-static void FOR(bf16_first)(const row_t *row, const uint32_t of_row[2], int64_t at, int64_t n,
-                            float *theta, const float *g, const FOR(wide_constants_t) *c,
+static void FOR(bf16_first)(const row_t *row, uint32_t of_row, int64_t at, int64_t n,
+                            const float *theta, const float *g, const FOR(wide_constants_t) *c,
                             double dots[4])
 {
-    uint16_t *m = (uint16_t *)row->m + at, *v = (uint16_t *)row->v + at;
-    uint16_t *s = (uint16_t *)row->s + at;
-    const uint32_t keys[2] = {of_row[0] + (uint32_t)(at / 4), of_row[1] + (uint32_t)(at / 4)};
+    uint16_t *m = (uint16_t *)row->m + at, *s = (uint16_t *)row->s + at;
+    const uint16_t *v = (const uint16_t *)row->v + at;
+    const uint32_t key = of_row + (uint32_t)(at / 4);
     FOR(wide_vector_t) sums[PARTS][4] = {{{0}}};
     if (c->flags == 0)
-        FOR(bf16_first_as)(n, theta, g, m, v, s, keys, c, 0, sums);
-    else if (c->flags == LATE)
-        FOR(bf16_first_as)(n, theta, g, m, v, s, keys, c, LATE, sums);
+        FOR(bf16_first_as)(n, theta, g, m, v, s, key, c, 0, sums);
     else
-        FOR(bf16_first_as)(n, theta, g, m, v, s, keys, c, c->flags, sums);
+        FOR(bf16_first_as)(n, theta, g, m, v, s, key, c, c->flags, sums);
     float lanes[4][16];
     for (int k = 0; k < 4; k++) {
         FOR(wide_vector_t) own[PARTS];

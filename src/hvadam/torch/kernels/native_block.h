@@ -121,44 +121,44 @@ static void FOR(double_dots)(int64_t n, const float *m, const float *v, double i
 #include "native_8_bit.h"
 
 /* Theta of some elements, if a first pass with these flags needs it. */
-INLINE float *FOR(theta_for)(const row_t *row, int64_t at, int64_t n, int flags, float *buffer)
+INLINE const float *FOR(theta_for)(const row_t *row, int64_t at, int64_t n, int flags,
+                                   float *buffer)
 {
-    if (!(flags & (COUPLED | LATE))) return buffer;
-    return (float *)load(row->theta + at * SIZE[row->theta_type], row->theta_type, n, buffer);
+    if (!(flags & COUPLED)) return buffer;
+    return load(row->theta + at * SIZE[row->theta_type], row->theta_type, n, buffer);
 }
 
-/* m and s of some elements, and their dots; for the late step the rest of it too. */
+/* m and s of some elements, and their dots. */
 INLINE void FOR(float_first)(const row_t *row, int64_t at, int64_t n,
                              const FOR(float_constants_t) *c, double dots[4])
 {
     float theta_buffer[SUB], g_buffer[SUB];
     const float *g = load(row->g + at * SIZE[row->g_type], row->g_type, n, g_buffer);
-    float *theta = FOR(theta_for)(row, at, n, c->flags, theta_buffer);
-    float *m = (float *)row->m + at, *v = (float *)row->v + at;
+    const float *theta = FOR(theta_for)(row, at, n, c->flags, theta_buffer);
+    float *m = (float *)row->m + at;
+    const float *v = (const float *)row->v + at;
     if (!FOR(float_first_pass)(n, theta, g, m, v, (float *)row->s + at, c, dots))
         FOR(double_dots)(n, m, v, row->inv1, dots);
-    if (c->flags & LATE) store(row->theta + at * SIZE[row->theta_type], row->theta_type, n, theta);
 }
 
-INLINE void FOR(low_bit_first)(const row_t *row, const uint32_t keys[2], int64_t at, int64_t n,
+INLINE void FOR(low_bit_first)(const row_t *row, uint32_t key, int64_t at, int64_t n,
                                const FOR(wide_constants_t) *c, double dots[4])
 {
     float theta_buffer[SUB], g_buffer[SUB];
     const float *g = load(row->g + at * SIZE[row->g_type], row->g_type, n, g_buffer);
-    float *theta = FOR(theta_for)(row, at, n, c->flags, theta_buffer);
+    const float *theta = FOR(theta_for)(row, at, n, c->flags, theta_buffer);
     if (row->state_type == BF16)
-        FOR(bf16_first)(row, keys, at, n, theta, g, c, dots);
+        FOR(bf16_first)(row, key, at, n, theta, g, c, dots);
     else
-        FOR(i8_first)(row, keys, at, n, theta, g, c, dots);
-    if (c->flags & LATE) store(row->theta + at * SIZE[row->theta_type], row->theta_type, n, theta);
+        FOR(i8_first)(row, key, at, n, theta, g, c, dots);
 }
 
 INLINE void FOR(double_first)(const row_t *row, int64_t at, int64_t n,
                               const FOR(double_constants_t) *c, double dots[4])
 {
     FOR(double_first_pass)
-    (n, (double *)row->theta + at, (const double *)row->g + at, (double *)row->m + at,
-     (double *)row->v + at, (double *)row->s + at, c, dots);
+    (n, (const double *)row->theta + at, (const double *)row->g + at, (double *)row->m + at,
+     (const double *)row->v + at, (double *)row->s + at, c, dots);
 }
 
 /* All parts of a block in turn; what they share is computed once. */
@@ -168,21 +168,19 @@ INLINE void FOR(double_first)(const row_t *row, int64_t at, int64_t n,
         __VA_ARGS__;                                            \
     }
 
-static void FOR(first)(const row_t *row, const group_t *o, int late, int64_t start, int64_t n,
-                       double *dots)
+static void FOR(first)(const row_t *row, const group_t *o, int64_t start, int64_t n, double *dots)
 {
     double own[4];
     if (row->state_type == F64) {
-        const FOR(double_constants_t) c =
-            FOR(double_constants)(row, o, row->weight, row->along, late);
+        const FOR(double_constants_t) c = FOR(double_constants)(row, o, 0, 0);
         EACH_PART(FOR(double_first)(row, i, part, &c, own); add_dots(own, dots))
     } else if (row->state_type == F32) {
-        const FOR(float_constants_t) c = FOR(float_constants)(row, o, row->weight, row->along, late);
+        const FOR(float_constants_t) c = FOR(float_constants)(row, o, 0, 0);
         EACH_PART(FOR(float_first)(row, i, part, &c, own); add_dots(own, dots))
     } else {
-        const FOR(wide_constants_t) c = FOR(wide_constants)(row, o, row->weight, row->along, late);
-        const uint32_t keys[2] = {key_of(row, o, -1, 1), key_of(row, o, 0, 0)};
-        EACH_PART(FOR(low_bit_first)(row, keys, i, part, &c, own); add_dots(own, dots))
+        const FOR(wide_constants_t) c = FOR(wide_constants)(row, o, 0, 0);
+        const uint32_t key = key_of(row, o, 0);
+        EACH_PART(FOR(low_bit_first)(row, key, i, part, &c, own); add_dots(own, dots))
     }
 }
 
@@ -223,14 +221,14 @@ static void FOR(second)(const row_t *row, const group_t *o, int64_t start, int64
                         double along)
 {
     if (row->state_type == F64) {
-        const FOR(double_constants_t) c = FOR(double_constants)(row, o, weight, along, 0);
+        const FOR(double_constants_t) c = FOR(double_constants)(row, o, weight, along);
         EACH_PART(FOR(double_second)(row, i, part, &c))
     } else if (row->state_type == F32) {
-        const FOR(float_constants_t) c = FOR(float_constants)(row, o, weight, along, 0);
+        const FOR(float_constants_t) c = FOR(float_constants)(row, o, weight, along);
         EACH_PART(FOR(float_second)(row, i, part, &c))
     } else {
-        const FOR(wide_constants_t) c = FOR(wide_constants)(row, o, weight, along, 0);
-        const uint32_t key = key_of(row, o, 0, 1);
+        const FOR(wide_constants_t) c = FOR(wide_constants)(row, o, weight, along);
+        const uint32_t key = key_of(row, o, 1);
         EACH_PART(FOR(low_bit_second)(row, key, i, part, &c))
     }
 }

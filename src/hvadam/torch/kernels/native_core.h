@@ -13,7 +13,7 @@ enum { NAME(WIDTH) = sizeof(NAME(vector_t)) / sizeof(REAL) }; /* elements in a v
  * which no store can change. */
 typedef struct {
     NAME(vector_t) one_beta1, beta2, one_beta2, eps, gamma, factor, coupled_decay, inv1, root_inv2;
-    NAME(vector_t) minus_lr, keep, inv1_before, beta1;
+    NAME(vector_t) minus_lr, keep, beta1;
     NAME(vector_t) weight, mix, minus_along; /* v's move and the step along it */
     REAL low, high;
     int flags;
@@ -21,10 +21,10 @@ typedef struct {
 
 INLINE NAME(vector_t) NAME(all)(double x) { return (REAL)x - (NAME(vector_t)){0}; }
 
+/* The first pass moves nothing: its weight and along are 0. */
 INLINE NAME(constants_t) NAME(constants)(const row_t *row, const group_t *o, double weight,
-                                         double along, int late)
+                                         double along)
 {
-    const int unmoved = late && along == 0; /* what does not move is not projected */
     const int swift = o->beta1 < 0.5, far = swift && fabs(weight) >= 0.5;
     return (NAME(constants_t)){
         .one_beta1 = NAME(all)(1.0 - o->beta1),
@@ -39,7 +39,6 @@ INLINE NAME(constants_t) NAME(constants)(const row_t *row, const group_t *o, dou
         .root_inv2 = NAME(all)(sqrt(row->inv2)),
         .minus_lr = NAME(all)(-o->lr),
         .keep = NAME(all)(1.0 - o->lr * o->decay),
-        .inv1_before = NAME(all)(row->inv1_before),
         .beta1 = NAME(all)(o->beta1),
         .weight = NAME(all)(weight),
         .mix = NAME(all)(1.0 - weight),
@@ -47,9 +46,8 @@ INLINE NAME(constants_t) NAME(constants)(const row_t *row, const group_t *o, dou
         .low = (REAL)o->low,
         .high = (REAL)o->high,
         .flags = (o->adam ? ADAM : 0) | (o->coupled_decay != 0 ? COUPLED : 0) |
-                 (late ? LATE : 0) | (o->lr == 0 ? STILL : 0) | (o->bounded ? BOUNDED : 0) |
-                 (unmoved ? UNMOVED : 0) | (late && o->has_bounds && !unmoved ? SETTLED : 0) |
-                 (swift ? SWIFT : 0) | (far ? FAR : 0),
+                 (o->lr == 0 ? STILL : 0) | (o->bounded ? BOUNDED : 0) | (swift ? SWIFT : 0) |
+                 (far ? FAR : 0),
     };
 }
 
@@ -84,14 +82,6 @@ INLINE NAME(vector_t) NAME(moved)(NAME(vector_t) v, NAME(vector_t) m_hat,
     return flags & FAR ? FMA(c->mix, v - m_hat, m_hat) : FMA(c->weight, m_hat - v, v);
 }
 
-/* What is pending: v has moved already; the step along it, and the projection. */
-INLINE NAME(vector_t) NAME(settled)(NAME(vector_t) theta, NAME(vector_t) v,
-                                    const NAME(constants_t) *c, int flags)
-{
-    if (!(flags & UNMOVED)) theta = FMA(c->minus_along, v, theta);
-    return flags & SETTLED ? NAME(clamp)(theta, c->low, c->high) : theta;
-}
-
 /* m and s from the gradient x. */
 INLINE void NAME(average)(NAME(vector_t) x, NAME(vector_t) theta, NAME(vector_t) *m,
                           NAME(vector_t) v, NAME(vector_t) *s, const NAME(constants_t) *c,
@@ -110,28 +100,12 @@ INLINE void NAME(average)(NAME(vector_t) x, NAME(vector_t) theta, NAME(vector_t)
     }
 }
 
-/* theta after decay and the adaptive step; root is that of s. */
-INLINE NAME(vector_t) NAME(adapted)(NAME(vector_t) theta, NAME(vector_t) m_hat,
-                                    NAME(vector_t) root, const NAME(constants_t) *c)
-{
-    NAME(vector_t) step = m_hat / FMA(root, c->root_inv2, c->eps);
-    return FMA(c->minus_lr, step, theta * c->keep);
-}
-
-/* theta after what the late step does at once. */
-INLINE NAME(vector_t) NAME(late)(NAME(vector_t) theta, NAME(vector_t) m_hat, NAME(vector_t) root,
-                                 const NAME(constants_t) *c, int flags)
+/* theta after decay and both steps; root is that of s. */
+INLINE NAME(vector_t) NAME(stepped)(NAME(vector_t) theta, NAME(vector_t) m_hat, NAME(vector_t) v,
+                                    NAME(vector_t) root, const NAME(constants_t) *c, int flags)
 {
     if (flags & STILL) return theta; /* no rate, no move, whatever the step is */
-    theta = NAME(adapted)(theta, m_hat, root, c);
-    return flags & BOUNDED ? NAME(clamp)(theta, c->low, c->high) : theta;
-}
-
-/* theta after both steps. */
-INLINE NAME(vector_t) NAME(exact)(NAME(vector_t) theta, NAME(vector_t) m_hat, NAME(vector_t) v,
-                                  NAME(vector_t) root, const NAME(constants_t) *c, int flags)
-{
-    if (flags & STILL) return theta;
-    theta = FMA(c->minus_along, v, NAME(adapted)(theta, m_hat, root, c));
+    NAME(vector_t) step = m_hat / FMA(root, c->root_inv2, c->eps);
+    theta = FMA(c->minus_along, v, FMA(c->minus_lr, step, theta * c->keep));
     return flags & BOUNDED ? NAME(clamp)(theta, c->low, c->high) : theta;
 }

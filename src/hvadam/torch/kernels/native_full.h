@@ -2,9 +2,8 @@
  * double, after the arithmetic.
  */
 
-/* m and s from g, and the dots. The late step does before what is pending, and after it the
- * adaptive step. */
-INLINE void NAME(first_vector)(REAL *theta, const REAL *g, REAL *m, REAL *v, REAL *s,
+/* m and s from g, and the dots. */
+INLINE void NAME(first_vector)(const REAL *theta, const REAL *g, REAL *m, const REAL *v, REAL *s,
                                const NAME(constants_t) *c, int flags, NAME(vector_t) sums[4])
 {
     NAME(vector_t) x, m_, v_, s_, theta_ = {0};
@@ -12,25 +11,15 @@ INLINE void NAME(first_vector)(REAL *theta, const REAL *g, REAL *m, REAL *v, REA
     memcpy(&m_, m, sizeof m_);
     memcpy(&v_, v, sizeof v_);
     memcpy(&s_, s, sizeof s_);
-    if (flags & (COUPLED | LATE)) memcpy(&theta_, theta, sizeof theta_);
-    if (flags & LATE) {
-        v_ = NAME(moved)(v_, m_ * c->inv1_before, c, flags);
-        memcpy(v, &v_, sizeof v_);
-        theta_ = NAME(settled)(theta_, v_, c, flags);
-    }
+    if (flags & COUPLED) memcpy(&theta_, theta, sizeof theta_);
     NAME(average)(x, theta_, &m_, v_, &s_, c, flags);
     memcpy(m, &m_, sizeof m_);
     memcpy(s, &s_, sizeof s_);
-    m_ *= c->inv1;
-    if (flags & LATE) {
-        theta_ = NAME(late)(theta_, m_, ROOT(s_), c, flags);
-        memcpy(theta, &theta_, sizeof theta_);
-    }
-    NAME(dot)(m_, v_, sums);
+    NAME(dot)(m_ * c->inv1, v_, sums);
 }
 
-INLINE void NAME(first_loop)(int64_t n, REAL *theta, const REAL *g, REAL *m, REAL *v, REAL *s,
-                             NAME(constants_t) c, int flags, NAME(vector_t) sums[4])
+INLINE void NAME(first_loop)(int64_t n, const REAL *theta, const REAL *g, REAL *m, const REAL *v,
+                             REAL *s, NAME(constants_t) c, int flags, NAME(vector_t) sums[4])
 {
     enum { WIDTH = NAME(WIDTH) };
     NAME(vector_t) own[4] = {{0}};
@@ -40,15 +29,13 @@ INLINE void NAME(first_loop)(int64_t n, REAL *theta, const REAL *g, REAL *m, REA
     if (i < n) { /* the rest, padded with zeros, which add nothing */
         REAL rest[5][WIDTH] = {{0}};
         size_t size = (size_t)(n - i) * sizeof(REAL);
-        if (flags & (COUPLED | LATE)) memcpy(rest[0], theta + i, size);
+        if (flags & COUPLED) memcpy(rest[0], theta + i, size);
         memcpy(rest[1], g + i, size);
         memcpy(rest[2], m + i, size);
         memcpy(rest[3], v + i, size);
         memcpy(rest[4], s + i, size);
         NAME(first_vector)(rest[0], rest[1], rest[2], rest[3], rest[4], &c, flags, own);
-        if (flags & LATE) memcpy(theta + i, rest[0], size);
         memcpy(m + i, rest[2], size);
-        if (flags & LATE) memcpy(v + i, rest[3], size);
         memcpy(s + i, rest[4], size);
     }
     memcpy(sums, own, sizeof own);
@@ -56,14 +43,12 @@ INLINE void NAME(first_loop)(int64_t n, REAL *theta, const REAL *g, REAL *m, REA
 
 /* The first pass over a part of a tensor; theta is not read unless the flags ask for it. The usual
  * flags have loops of their own, which ask nothing. Returns whether the dots can be trusted. */
-static int NAME(first_pass)(int64_t n, REAL *theta, const REAL *g, REAL *m, REAL *v, REAL *s,
-                             const NAME(constants_t) *c, double dots[4])
+static int NAME(first_pass)(int64_t n, const REAL *theta, const REAL *g, REAL *m, const REAL *v,
+                            REAL *s, const NAME(constants_t) *c, double dots[4])
 {
     NAME(vector_t) sums[4];
     if (c->flags == 0)
         NAME(first_loop)(n, theta, g, m, v, s, *c, 0, sums);
-    else if (c->flags == LATE)
-        NAME(first_loop)(n, theta, g, m, v, s, *c, LATE, sums);
     else
         NAME(first_loop)(n, theta, g, m, v, s, *c, c->flags, sums);
     return NAME(fold)(sums, n, dots);
@@ -79,7 +64,7 @@ INLINE void NAME(second_vector)(REAL *theta, const REAL *m, REAL *v, const REAL 
     memcpy(&s_, s, sizeof s_);
     m_ *= c->inv1;
     v_ = NAME(moved)(v_, m_, c, flags);
-    theta_ = NAME(exact)(theta_, m_, v_, ROOT(s_), c, flags);
+    theta_ = NAME(stepped)(theta_, m_, v_, ROOT(s_), c, flags);
     memcpy(v, &v_, sizeof v_);
     memcpy(theta, &theta_, sizeof theta_);
 }

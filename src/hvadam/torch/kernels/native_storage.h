@@ -93,10 +93,10 @@ static const uint8_t DRAWS[4][16] = {
     {3, 0, 128, 128, 7, 4, 128, 128, 11, 8, 128, 128, 15, 12, 128, 128},
 };
 
-/* The key of a tensor at its step, or `since` steps later. */
-INLINE uint32_t key_of(const row_t *row, const group_t *o, int since, uint32_t stream)
+/* The key of a tensor at its step. */
+INLINE uint32_t key_of(const row_t *row, const group_t *o, uint32_t stream)
 {
-    uint32_t step = (uint32_t)*row->step + (uint32_t)since;
+    uint32_t step = (uint32_t)*row->step;
     return mix(mix(mix((uint32_t)o->seed) + (uint32_t)row->index) + 2 * step + stream);
 }
 

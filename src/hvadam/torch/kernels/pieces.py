@@ -74,7 +74,6 @@ def _cut(one: Columns, limit: int) -> Iterator[Columns]:
         *(_column_pieces(next(flat), limit) if column else repeat(column) for column in one[:5]),
         repeat(one.step),
         *(_column_pieces(x[0], limit // storage.BLOCK) if x else repeat(x) for x in scales),
-        repeat(one.pending),
         repeat(one.index),
         ([begin] for begin in range(0, one.theta[0].numel(), limit)),
     ]

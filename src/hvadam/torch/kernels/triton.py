@@ -24,7 +24,7 @@ from torch.autograd.graph import increment_version
 
 from hvadam.torch.kernels import triton_table
 from hvadam.torch.kernels.batch import Batch, Columns
-from hvadam.torch.kernels.triton_table import Plan, Shared, plans
+from hvadam.torch.kernels.triton_table import Shared, plans
 
 
 def available() -> str | None:
@@ -63,43 +63,11 @@ def norm(batches: Sequence[Batch[Shared]], total: Tensor) -> None:
 
 def accumulate(batches: Sequence[Batch[Shared]], dots: Tensor) -> None:
     """Count the step, update m and s, add the four dots of each scope."""
-    _first(batches, dots, late=False)
-
-
-def apply(batches: Sequence[Batch[Shared]], mix: Tensor, gain: Tensor) -> None:
-    """Move v to mix v + (1 - mix) m_hat and theta by both steps."""
-    for plan in plans(batches):
-        _second(plan, mix.to(plan.device), gain.to(plan.device), pending_only=False)
-    _mark_written(batches, "theta", "v", "v_scales")
-
-
-def sweep(batches: Sequence[Batch[Shared]], dots: Tensor) -> None:
-    """Take the late step: do what is pending, accumulate, then the adaptive step."""
-    _first(batches, dots, late=True)
-    _mark_written(batches, "theta", "v", "v_scales")
-
-
-def settle(batches: Sequence[Batch[Shared]]) -> None:
-    """Do what is pending: v's move and the step along it, then the projection."""
-    for plan in plans(batches):
-        _prepare(plan, advance=False, late=True)
-        _second(plan, plan.work, plan.work, pending_only=True)
-        _defer(plan, plan.work, plan.work, settled=True)
-    _mark_written(batches, "theta", "v", "v_scales", "pending")
-
-
-def defer(batches: Sequence[Batch[Shared]], mix: Tensor, gain: Tensor) -> None:
-    """Leave v's move and the step along it to the next step."""
-    for plan in plans(batches):
-        _defer(plan, mix.to(plan.device), gain.to(plan.device), settled=False)
-    _mark_written(batches, "pending")
-
-
-def _first(batches: Sequence[Batch[Shared]], dots: Tensor, late: bool) -> None:
-    """Launch the first pass of the exact or the late step."""
     for plan in plans(batches):
         plan.scale_gradients(batches[0].options.factor)  # the step's: all have the same
-        _prepare(plan, advance=True, late=late)
+        count = len(plan.table)
+        programs = -(-count // _passes().LANES.value)
+        _launch("prepare", programs, plan.table, plan.options, plan.work, count)
         partial = plan.work.new_empty(plan.layout.count, 4)
         for kind, chunks in plan.launches():
             _launch(
@@ -110,7 +78,6 @@ def _first(batches: Sequence[Batch[Shared]], dots: Tensor, late: bool) -> None:
                 KEPT=kind.kept,
                 ADAM=kind.adam,
                 COUPLED=kind.coupled,
-                LATE=late,
                 ALIGNED=kind.aligned,
             )
         ends = plan.layout.ends
@@ -121,42 +88,26 @@ def _first(batches: Sequence[Batch[Shared]], dots: Tensor, late: bool) -> None:
     _mark_written(batches, "m", "s", "step", "m_scales", "s_scales")
 
 
-def _second(plan: Plan, mix: Tensor, gain: Tensor, pending_only: bool) -> None:
-    """Launch the second pass, or only what is pending of it."""
-    for kind, chunks in plan.launches():
-        _launch(
-            *("second", len(chunks), plan.table, plan.options, plan.work, chunks, mix, gain),
-            THETA_TYPE=_type(kind.theta),
-            REAL=_type(kind.real),
-            KEPT=kind.kept,
-            PENDING_ONLY=pending_only,
-            ALIGNED=kind.aligned,
-        )
-
-
-def _prepare(plan: Plan, advance: bool, late: bool) -> None:
-    """Launch what counts the steps and works out what follows from the counts."""
-    count = len(plan.table)
-    arguments = (plan.table, plan.options, plan.work, count)
-    _launch("prepare", _programs(count), *arguments, ADVANCE=advance, LATE=late)
-
-
-def _defer(plan: Plan, mix: Tensor, gain: Tensor, settled: bool) -> None:
-    """Launch what notes as pending a move, or nothing once it is settled."""
-    count = len(plan.table)
-    arguments = (plan.table, plan.options, mix, gain, count)
-    _launch("defer", _programs(count), *arguments, SETTLED=settled)
+def apply(batches: Sequence[Batch[Shared]], mix: Tensor, gain: Tensor) -> None:
+    """Move v to mix v + (1 - mix) m_hat and theta by both steps."""
+    for plan in plans(batches):
+        own_mix, own_gain = mix.to(plan.device), gain.to(plan.device)
+        for kind, chunks in plan.launches():
+            _launch(
+                *("second", len(chunks), plan.table, plan.options, plan.work, chunks),
+                *(own_mix, own_gain),
+                THETA_TYPE=_type(kind.theta),
+                REAL=_type(kind.real),
+                KEPT=kind.kept,
+                ALIGNED=kind.aligned,
+            )
+    _mark_written(batches, "theta", "v", "v_scales")
 
 
 def _launch(name: str, programs: int, *arguments: Any, **constants: Any) -> None:
     """Launch a pass by name, with so many programs."""
     # A fused multiply-add rounds once where the interpreter, which proved the passes, rounds twice.
     getattr(_passes(), name)[(programs,)](*arguments, **constants, enable_fp_fusion=False)
-
-
-def _programs(rows: int) -> int:
-    """Return how many programs a small launch over the rows takes."""
-    return -(-rows // _passes().LANES.value)
 
 
 def _type(dtype: torch.dtype) -> Any:

@@ -25,7 +25,7 @@ ALIGNMENT = tl.constexpr(triton_table.ALIGNMENT)
 
 # Columns of the table.
 COLUMNS = tl.constexpr(len(triton_table.COLUMNS))
-THETA, G, M, V, S, STEP, M_SCALES, V_SCALES, S_SCALES, PENDING, SIZE, SCOPE, INDEX, GROUP = (
+THETA, G, M, V, S, STEP, M_SCALES, V_SCALES, S_SCALES, SIZE, SCOPE, INDEX, GROUP = (
     tl.constexpr(i) for i in range(len(triton_table.COLUMNS))
 )
 SCALES = tl.constexpr(M_SCALES.value - M.value)  # from a column of numbers to that of their scales

@@ -29,7 +29,6 @@ from hvadam.torch.kernels.triton_memory import (
     COLUMNS,
     GROUP,
     INDEX,
-    PENDING,
     ROWS,
     SCOPE,
     STEP,
@@ -59,13 +58,11 @@ LR, ONE_BETA1, BETA2, ONE_BETA2, EPS, GAMMA, DECAY, COUPLED_DECAY, HIDDEN_SCALE,
     tl.constexpr(i) for i in range(len(triton_table.OPTIONS))
 )
 LOW, HIGH, SIGN, SEED, FACTOR = _rest
-BIAS1, BIAS2, BIAS1_BEFORE, WEIGHT, ALONG, AVERAGE_KEY, HIDDEN_KEY, PENDING_KEY = (
-    tl.constexpr(i) for i in range(triton_table.WORK)
-)
+BIAS1, BIAS2, AVERAGE_KEY, HIDDEN_KEY = (tl.constexpr(i) for i in range(triton_table.WORK))
 
 
 @triton.jit
-def prepare(table, options, work, count, ADVANCE: tl.constexpr, LATE: tl.constexpr):
+def prepare(table, options, work, count):
     """Count the step of every tensor, and work out what follows from the count."""
     row = tl.program_id(0) * LANES + tl.arange(0, LANES)
     mask = row < count
@@ -73,11 +70,8 @@ def prepare(table, options, work, count, ADVANCE: tl.constexpr, LATE: tl.constex
     w = work + row.to(tl.int64) * WORK
     o = options + tl.load(at + GROUP, mask, 0) * OPTIONS
     counter = tl.load(at + STEP, mask, 0).to(tl.pointer_type(tl.float32))
-    before = tl.load(counter, mask, 0.0)
-    t = before
-    if ADVANCE:
-        t = before + 1.0
-        tl.store(counter, t, mask)
+    t = tl.load(counter, mask, 0.0) + 1.0
+    tl.store(counter, t, mask)
     one_beta1 = tl.load(o + ONE_BETA1, mask, 1.0)
     one_beta2 = tl.load(o + ONE_BETA2, mask, 1.0)
     tl.store(w + BIAS1, _bias(one_beta1, t), mask)
@@ -86,12 +80,6 @@ def prepare(table, options, work, count, ADVANCE: tl.constexpr, LATE: tl.constex
     key = mixed(tl.load(o + SEED, mask, 0.0).to(tl.int64)) + tl.load(at + INDEX, mask, 0)
     tl.store(w + AVERAGE_KEY, _key(key, t, 0), mask)
     tl.store(w + HIDDEN_KEY, _key(key, t, 1), mask)
-    if LATE:
-        pending = tl.load(at + PENDING, mask, 0).to(tl.pointer_type(tl.float64))
-        tl.store(w + BIAS1_BEFORE, _bias(one_beta1, before), mask)
-        tl.store(w + WEIGHT, tl.load(pending, mask, 0.0), mask)
-        tl.store(w + ALONG, tl.load(pending + 1, mask, 0.0), mask)
-        tl.store(w + PENDING_KEY, _key(key, before, 1), mask)
 
 
 @triton.jit
@@ -121,13 +109,9 @@ def first(
     KEPT: tl.constexpr,
     ADAM: tl.constexpr,
     COUPLED: tl.constexpr,
-    LATE: tl.constexpr,
     ALIGNED: tl.constexpr,
 ):
-    """Update m and s from g, and sum the dots of each chunk.
-
-    The late step does before what is pending, and takes the adaptive step after.
-    """
+    """Update m and s from g, and sum the dots of each chunk."""
     row, begin, end, slot = own_chunk(table, chunks)
     at = table + row * COLUMNS
     w = work + row * WORK
@@ -137,7 +121,6 @@ def first(
     eps, gamma = tl.load(o + EPS).to(REAL), tl.load(o + GAMMA).to(REAL)
     factor = (tl.load(o + SIGN) * tl.load(o + FACTOR)).to(REAL)
     coupled_decay = tl.load(o + COUPLED_DECAY).to(REAL)
-    bias1 = tl.load(w + BIAS1).to(REAL)
     inverse = 1.0 / tl.load(w + BIAS1)
 
     lane = lanes()
@@ -152,15 +135,8 @@ def first(
         m = kept_state(at, M, start, lane, mask, KEPT, REAL, ALIGNED)
         v = kept_state(at, V, start, lane, mask, KEPT, REAL, ALIGNED)
         s = kept_state(at, S, start, lane, mask, KEPT, REAL, ALIGNED)
-        theta = g
-        if COUPLED or LATE:
-            theta = read(at, THETA, start, lane, mask, THETA_TYPE, REAL, ALIGNED)
-        if LATE:
-            m_hat = _quotient(m, tl.load(w + BIAS1_BEFORE).to(REAL))
-            v = _toward(v, m_hat, tl.load(w + WEIGHT).to(REAL))
-            v = keep(v, w + PENDING_KEY, at, V, start, lane, mask, KEPT, REAL, ALIGNED)
-            theta = _step_along(theta, v, tl.load(w + ALONG), o, REAL)
         if COUPLED:
+            theta = read(at, THETA, start, lane, mask, THETA_TYPE, REAL, ALIGNED)
             g += coupled_decay * theta
 
         m = _toward(m, g, one_beta1)
@@ -175,10 +151,6 @@ def first(
             s = s * beta2 + one_beta2 * ratio * dev_v + eps
         m = keep(m, w + AVERAGE_KEY, at, M, start, lane, mask, KEPT, REAL, ALIGNED)
         s = keep(s, w + AVERAGE_KEY, at, S, start, lane, mask, KEPT, REAL, ALIGNED)
-        if LATE:
-            theta = _adaptive_step(theta, _quotient(m, bias1), s, w, o, REAL)
-            theta = _projected(theta, tl.load(o + LR), o, REAL)
-            write(theta, at, THETA, start, lane, mask, THETA_TYPE, ALIGNED)
 
         # The difference too is taken in double: rounded to float it would cost half the cosine's
         # digits where v and m_hat are nearly parallel.
@@ -221,20 +193,16 @@ def second(
     THETA_TYPE: tl.constexpr,
     REAL: tl.constexpr,
     KEPT: tl.constexpr,
-    PENDING_ONLY: tl.constexpr,
     ALIGNED: tl.constexpr,
 ):
-    """Move v and theta, with one mix and one gain per scope; or do only what is pending."""
+    """Move v and theta, with one mix and one gain per scope."""
     row, begin, end, _slot = own_chunk(table, chunks)
     at = table + row * COLUMNS
     w = work + row * WORK
     o = options + tl.load(at + GROUP) * OPTIONS
-    if PENDING_ONLY:
-        weight, along = tl.load(w + WEIGHT), tl.load(w + ALONG)
-    else:
-        scope = tl.load(at + SCOPE)
-        weight = 1.0 - tl.load(mix + scope)
-        along = tl.load(o + LR) * tl.load(o + HIDDEN_SCALE) * tl.load(gain + scope)
+    scope = tl.load(at + SCOPE)
+    weight = 1.0 - tl.load(mix + scope)
+    along = tl.load(o + LR) * tl.load(o + HIDDEN_SCALE) * tl.load(gain + scope)
     bias1 = tl.load(w + BIAS1).to(REAL)
 
     lane = lanes()
@@ -246,32 +214,11 @@ def second(
         v = _toward(v, m_hat, weight.to(REAL))
         v = keep(v, w + HIDDEN_KEY, at, V, start, lane, mask, KEPT, REAL, ALIGNED)
         theta = read(at, THETA, start, lane, mask, THETA_TYPE, REAL, ALIGNED)
-        if PENDING_ONLY:
-            theta = _step_along(theta, v, along, o, REAL)
-        else:
-            s = kept_state(at, S, start, lane, mask, KEPT, REAL, ALIGNED)
-            theta = _adaptive_step(theta, m_hat, s, w, o, REAL)
-            theta = tl.where(along == 0, theta, theta - along.to(REAL) * v)
-            theta = _projected(theta, tl.load(o + LR), o, REAL)
+        s = kept_state(at, S, start, lane, mask, KEPT, REAL, ALIGNED)
+        theta = _adaptive_step(theta, m_hat, s, w, o, REAL)
+        theta = tl.where(along == 0, theta, theta - along.to(REAL) * v)
+        theta = _projected(theta, o, REAL)
         write(theta, at, THETA, start, lane, mask, THETA_TYPE, ALIGNED)
-
-
-@triton.jit
-def defer(table, options, mix, gain, count, SETTLED: tl.constexpr):
-    """Note for every tensor what is now pending: nothing once it is settled."""
-    row = tl.program_id(0) * LANES + tl.arange(0, LANES)
-    mask = row < count
-    at = table + row.to(tl.int64) * COLUMNS
-    pending = tl.load(at + PENDING, mask, 0).to(tl.pointer_type(tl.float64))
-    if SETTLED:
-        tl.store(pending, tl.full([LANES], 0, tl.float64), mask)
-        tl.store(pending + 1, tl.full([LANES], 0, tl.float64), mask)
-    else:
-        o = options + tl.load(at + GROUP, mask, 0) * OPTIONS
-        scope = tl.load(at + SCOPE, mask, 0)
-        rate = tl.load(o + LR, mask, 0.0) * tl.load(o + HIDDEN_SCALE, mask, 0.0)
-        tl.store(pending, 1.0 - tl.load(mix + scope, mask, 0.0), mask)
-        tl.store(pending + 1, rate * tl.load(gain + scope, mask, 0.0), mask)
 
 
 # ---- the steps ----
@@ -296,19 +243,12 @@ def _adaptive_step(theta, m_hat, s, w, o, REAL: tl.constexpr):
 
 
 @triton.jit
-def _step_along(theta, v, along, o, REAL: tl.constexpr):
-    """Return theta after the pending step along v and the projection."""
-    moved = _projected(theta - along.to(REAL) * v, along, o, REAL)
-    return tl.where(along == 0, theta, moved)
-
-
-@triton.jit
-def _projected(theta, rate, o, REAL: tl.constexpr):
+def _projected(theta, o, REAL: tl.constexpr):
     """Return theta in its box; NaN passes, and a step at rate 0 does not project."""
     low, high = tl.load(o + LOW).to(REAL), tl.load(o + HIGH).to(REAL)
     moved = tl.where(theta < low, low, theta)
     moved = tl.where(moved > high, high, moved)
-    return tl.where(rate == 0, theta, moved)
+    return tl.where(tl.load(o + LR) == 0, theta, moved)
 
 
 # ---- numbers ----
@@ -317,7 +257,7 @@ def _projected(theta, rate, o, REAL: tl.constexpr):
 @triton.jit
 def _bias(one_beta, t):
     """Return 1 - beta**t in double, by squaring: out of 1 - beta, so that nothing cancels."""
-    count = tl.minimum(tl.maximum(t, 1.0), 1073741824.0).to(tl.int32)  # 0: nothing to correct yet
+    count = tl.minimum(t, 1073741824.0).to(tl.int32)
     power = one_beta  # 1 - beta**(2**i)
     bias = one_beta * 0.0
     for _ in range(31):

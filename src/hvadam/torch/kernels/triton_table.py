@@ -33,14 +33,14 @@ KEPT = {
 # Of the table and of the options. In triton_passes.py a column goes by its place.
 ADDRESSES = (
     *("theta", "g", "m", "v", "s"),
-    *("step", "m_scales", "v_scales", "s_scales", "pending"),
+    *("step", "m_scales", "v_scales", "s_scales"),
 )
 COLUMNS = (*ADDRESSES, "size", "scope", "index", "group")
 OPTIONS = (
     *("lr", "one_beta1", "beta2", "one_beta2", "eps", "gamma", "decay", "coupled_decay"),
     *("hidden_scale", "low", "high", "sign", "seed", "factor"),
 )
-WORK = 8  # numbers that a step works out for each tensor
+WORK = 4  # numbers that a step works out for each tensor
 
 # What a captured graph sends again at every replay.
 _captured: list[Tensor] = []
@@ -132,7 +132,7 @@ def _types_fit(names: Sequence[str], types: Sequence[tuple[Any, ...]], device_ty
     theta, m = dtypes["theta"], dtypes["m"]
     kept = KEPT.get((m, dtypes["s"]))
     real = torch.float64 if theta == torch.float64 else torch.float32
-    expected = {"v": m, "step": torch.float32, "pending": torch.float64}
+    expected = {"v": m, "step": torch.float32}
     expected |= dict.fromkeys(("m_scales", "v_scales", "s_scales"), torch.float32)
     plain = getattr(Tensor, "__torch_dispatch__", None)  # what some subclasses replace
     return (
@@ -146,7 +146,7 @@ def _types_fit(names: Sequence[str], types: Sequence[tuple[Any, ...]], device_ty
         and kept is not None
         and (m == real or (kept != FULL and real == torch.float32))
         and theta in TYPES
-        and dtypes.get("g", theta) in TYPES
+        and dtypes["g"] in TYPES
         and all(dtypes[name] == dtype for name, dtype in expected.items() if name in dtypes)
         and ("m_scales" in names) == (kept == INT8)
     )
@@ -164,8 +164,7 @@ def _fits(row: Sequence[Tensor], count: int) -> bool:
     ):
         return False
     blocks = -(-size // storage.BLOCK)
-    sizes = [x.numel() for x in vectors]  # of the step; then scales and what is pending
-    return sizes in ([1], [1, 2], [1, blocks, blocks, blocks], [1, blocks, blocks, blocks, 2])
+    return [x.numel() for x in vectors] in ([1], [1, blocks, blocks, blocks])  # step, scales
 
 
 def _share_strides(tensors: Sequence[Tensor]) -> bool:
@@ -231,7 +230,7 @@ def _types(batches: Sequence[Batch[Shared]]) -> Iterator[tuple[Any, ...]]:
     """Yield the kind of each row but for its alignment."""
     for batch in batches:
         x, o = batch.tensors, batch.options
-        for theta, g, m, s in zip(x.theta, x.g or x.theta, x.m, x.s, strict=True):
+        for theta, g, m, s in zip(x.theta, x.g, x.m, x.s, strict=True):
             real = torch.float64 if theta.dtype == torch.float64 else torch.float32
             kept = KEPT[m.dtype, s.dtype]
             yield theta.dtype, g.dtype, real, kept, o.adam, o.coupled_decay != 0

@@ -23,7 +23,6 @@ from hvadam_bench.studies.speed.contenders import (
     ADAM,
     CONTENDERS,
     EXACT,
-    LATE,
     REFERENCE,
     Contender,
 )
@@ -98,7 +97,6 @@ def test_names_are_unique_and_fused_adam_is_among_them() -> None:
 def test_streams_give_the_bytes_that_must_move() -> None:
     assert ADAM.bytes(state_bytes=8) == 7 * 4
     assert EXACT.bytes(state_bytes=12) == 12 * 4
-    assert LATE.bytes(state_bytes=12) == 9 * 4
     assert EXACT.bytes(state_bytes=6) == 3 * 4 + 9 * 2  # bfloat16
 
 

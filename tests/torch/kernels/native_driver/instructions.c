@@ -58,12 +58,12 @@ static void run(int state)
     double dots[4] = {0}, mix_ = 0, gain = 0.1;
     for (int k = 0; k < STEPS_BEFORE; k++) {
         new_gradients(g, k);
-        hvadam_first(1, &row, &o, 0, dots, 1);
+        hvadam_first(1, &row, &o, dots, 1);
         hvadam_second(1, &row, &o, &mix_, &gain, 1);
         mix_ = 0.7;
     }
     raise(SIGSTOP);
-    hvadam_first(1, &row, &o, 0, dots, 1);
+    hvadam_first(1, &row, &o, dots, 1);
     raise(SIGSTOP);
     hvadam_second(1, &row, &o, &mix_, &gain, 1);
     raise(SIGSTOP);

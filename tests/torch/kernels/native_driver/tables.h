@@ -14,10 +14,10 @@ enum { SCOPES = 3, STEPS = 3, MOST_ROWS = 128 };
 
 /* What is run: the types, the options, and how memory lies and what it holds. */
 typedef struct {
-    int theta, g, state, adam, coupled, bounds, late, offset, wild;
+    int theta, g, state, adam, coupled, bounds, offset, wild;
 } case_t;
 
-/* The buffers of one row; columns as in describe: theta, g, m, v, s, step, scales, pending. */
+/* The buffers of one row; columns as in describe: theta, g, m, v, s, step, scales. */
 typedef struct {
     char *memory[COLUMNS];
 } owner_t;
@@ -88,11 +88,6 @@ static void make_row(row_t *row, owner_t *owner, const case_t *c, int64_t n, int
         *scales[k] = (float *)buffer(owner, M_SCALES + k, blocks, F32, c->offset);
         for (int64_t i = 0; i < blocks; i++) (*scales[k])[i] = (float)(0.001 * (1 + i));
     }
-    if (c->late) {
-        row->pending = (double *)buffer(owner, PENDING, 2, F64, c->offset);
-        row->pending[0] = 0.3;
-        row->pending[1] = 0.01;
-    }
     row->n = n;
     row->scope = scope;
     row->index = 7;
@@ -135,7 +130,6 @@ static group_t group_of(const case_t *c)
         .factor = -0.75,
         .adam = c->adam,
         .bounded = c->bounds,
-        .has_bounds = c->bounds,
         .seed = 0xfedcba98,
     };
 }
@@ -148,18 +142,11 @@ static void train(table_t *table, const case_t *c, int threads)
     row_t *rows = table->rows;
     for (int step = 0; step < STEPS; step++) {
         int failed = hvadam_norm(table->count, rows, &table->norm, threads);
-        failed |= hvadam_first(table->count, rows, &o, c->late, table->dots[0], threads);
-        if (c->late)
-            hvadam_defer(table->count, rows, &o, mix_, gain);
-        else
-            failed |= hvadam_second(table->count, rows, &o, mix_, gain, threads);
+        failed |= hvadam_first(table->count, rows, &o, table->dots[0], threads);
+        failed |= hvadam_second(table->count, rows, &o, mix_, gain, threads);
         EXPECT(!failed, "no memory for the list of blocks");
-        for (int64_t i = 0; i < table->count; i++) {
+        for (int64_t i = 0; i < table->count; i++)
             EXPECT(*rows[i].step == (float)(5 + step), "the step is not counted");
-            EXPECT(!c->late || (fabs(rows[i].pending[0] - (1.0 - kept)) < 1e-12 &&
-                                fabs(rows[i].pending[1] - 0.01) < 1e-12),
-                   "pending is (%g, %g)", rows[i].pending[0], rows[i].pending[1]);
-        }
     }
 }
 

@@ -85,8 +85,6 @@ ADAM = Streams(direct=3, state=4, kinds=2)
 ADAM_CLIPPED = ADAM._replace(direct=6)
 # First pass: read g, m, v, s, write m, s. Second pass: read θ, m, v, s, write θ, v.
 EXACT = Streams(direct=3, state=9, kinds=3)
-# One pass: read g, θ, m, v, s, write θ, m, v, s.
-LATE = Streams(direct=3, state=6, kinds=3)
 # The norm has to be known before the first pass: one more read of g.
 CLIPPED = EXACT._replace(direct=4)
 
@@ -104,7 +102,6 @@ TRAINED = (
     _native("", grows=True),
     _native("bf16 state", grows=True, state_dtype="bfloat16"),
     _native("int8 state", state_dtype="int8"),
-    _native("late", LATE, grows=True, hidden_step="late"),
 )
 CONTENDERS = (
     *TRAINED,
