@@ -16,6 +16,7 @@ import pytest
 from hvadam.__main__ import main
 from hvadam_bench import contenders, tasks
 from hvadam_bench.cli.app import COMMANDS, DATA_COMMANDS
+from hvadam_bench.registry import PLUGINS
 
 EVERY = [[], ["data"], *([name] for name in COMMANDS), *(["data", name] for name in DATA_COMMANDS)]
 
@@ -164,3 +165,55 @@ def test_explore_opens_the_page(capsys: pytest.CaptureFixture[str], browser: lis
     assert page.parts[-2:] == ("explorer", "index.html")
     assert page.is_file()
     assert capsys.readouterr().out == f"opening {page}\n"
+
+
+OWN_STUDY = '''
+"""A study of one's own."""
+
+from dataclasses import dataclass
+
+from hvadam_bench.studies import Study
+
+
+@dataclass(frozen=True)
+class Sum:
+    total: int
+
+
+def plan(*, terms: int = 3, smoke: bool = False) -> int:
+    """Return how many terms are added.
+
+    Args:
+        terms: The number of terms.
+        smoke: Add one term only.
+    """
+    return 1 if smoke else terms
+
+
+def render(results, out):
+    page = out / "docs" / "sum.md"
+    page.write_text(f"The sum is {results['sum'].total}.")
+    return [page]
+
+
+STUDY = Study(
+    "sum", "Add numbers.", plan, lambda count, place: {"sum": Sum(sum(range(count)))}, render,
+    {"sum": Sum},
+)
+'''
+
+
+def test_a_study_of_ones_own_is_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(PLUGINS, "")  # which the option sets
+    monkeypatch.chdir(tmp_path)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "adding.py").write_text(OWN_STUDY)
+    assert main(["study", "sum", "--plugins", "mine", "--terms", "5"]) == 0
+    assert (tmp_path / "sum-results" / "docs" / "sum.md").read_text() == "The sum is 10."
+    assert main(["study", "sum", "--plugins", "mine", "-h"]) == 0
+    assert "The number of terms." in capsys.readouterr().out
+    assert main(["study", "sum", "--plugins", "mine", "--terms", "none"]) == 2
+    assert "must be a whole number of at least 1, got none" in capsys.readouterr().err

@@ -1,13 +1,16 @@
 """The commands, in the order of `hvadam --help`."""
 
 import inspect
+import itertools
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hvadam._version import __version__
 from hvadam_bench.cli import comparisons, runs
+from hvadam_bench.cli.arguments import use_plugins
 
 COMMANDS = {
     "explore": comparisons.explore,
@@ -58,6 +61,9 @@ def _study_app(args: Sequence[str]) -> typer.Typer:
         return typer.Typer()
     from hvadam_bench.cli import study  # which loads the studies
 
+    given = dict(itertools.pairwise(args))
+    if folder := given.get("--plugins"):  # a user's study has to be found before it can be asked
+        use_plugins(Path(folder))
     return study.make_app(args[1] if len(args) > 1 else None)
 
 

@@ -15,6 +15,7 @@ INTERRUPTED = 130  # by Ctrl-C
 
 # Import name -> package name of what the extra `bench` brings.
 _BENCH_PACKAGES = {
+    "cattrs": "cattrs",
     "jinja2": "jinja2",
     "matplotlib": "matplotlib",
     "optuna": "optuna",
