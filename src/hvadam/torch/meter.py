@@ -39,7 +39,7 @@ class GradientMeter:
     Args:
         params: The parameters whose gradients are read together, plain tensors or DTensors.
         beta1: Decay of the momentum that gradients are held against; that of the optimizer.
-        every: Read every so many gradients. The others only enter m, at about a third of the cost.
+        every: Read every so many gradients; the others only enter m, which costs less.
         state_dtype: The dtype of the two vectors kept, ``torch.float32`` or ``torch.bfloat16``.
         strict: Raise where a gradient cannot be read, instead of a reading of NaN.
         shard_group: The ranks that hold disjoint pieces, as for ``HVAdam``; DTensors need none.
