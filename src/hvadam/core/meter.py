@@ -69,23 +69,21 @@ def advance(
 
     # With the new v, m̂ - v is mix times what it was: the same direction, or the opposite one.
     along, across = gv - (1.0 - mix) * gd, -mix * gd
-    one, zero = xp.ones_like(gg), xp.zeros_like(gg)
     readable = xp.isfinite(gg) & xp.isfinite(gv) & xp.isfinite(gd) & (gg > 0) & (norm > 0)
     apart = dd > (policy.ROUNDINGS * rounding) ** 2 * vv  # m̂ - v is more than rounding
     against = readable & apart & (across < 0)
-    trend = along * abs(along) / xp.where(readable, gg * norm * norm, one)
-    zigzag = xp.where(against, gd**2 / xp.where(against, gg * dd, one), zero)
-    zigzag = xp.clip(zigzag, zero, one)  # rounding may exceed 1
-    trend = xp.clip(trend, zigzag - one, one - zigzag)
-    shares = [trend, zigzag, one - abs(trend) - zigzag]
+    trend = along * abs(along) / xp.where(readable, gg * norm * norm, 1.0)
+    zigzag = xp.where(against, gd**2 / xp.where(against, gg * dd, 1.0), 0.0)
+    zigzag = xp.clip(zigzag, 0.0, 1.0)  # rounding may exceed 1
+    trend = xp.clip(trend, zigzag - 1.0, 1.0 - zigzag)
+    shares = [trend, zigzag, 1.0 - abs(trend) - zigzag]
 
     decay = 1.0 - 1.0 / AVERAGE
     sums = [
         xp.where(readable, decay * old + (1.0 - decay) * share, old)
         for old, share in zip(rest[len(SHARES) :], shares, strict=True)
     ]
-    nan = zero * float("nan")
-    shown = [xp.where(readable, share, nan) for share in shares]
+    shown = [xp.where(readable, share, float("nan")) for share in shares]
     return mix, [*moved, readings + readable, *shown, *sums]
 
 

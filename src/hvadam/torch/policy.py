@@ -7,6 +7,7 @@ Python's floats for one hidden vector on a CPU, NumPy for several, torch elsewhe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,14 @@ from hvadam.core.scalars import Gain
 from hvadam.torch import tracing
 
 
+@dataclass
 class HiddenVectors:
     """The hidden vectors that a step moves: their scalars, and the options that rule them."""
 
-    def __init__(self) -> None:
-        self.scalars: list[Tensor] = []  # of each
-        self.rounding: list[float] = []  # of each, the coarsest of its state
-        self.owners: list[tuple[dict[str, Any], int]] = []  # groups, with how many each has
+    scalars: list[Tensor] = field(default_factory=list)  # of each
+    rounding: list[float] = field(default_factory=list)  # of each, the coarsest of its state
+    # Groups, with how many each has.
+    owners: list[tuple[dict[str, Any], int]] = field(default_factory=list)
 
     def add(self, group: dict[str, Any], scalars: Sequence[Tensor]) -> int:
         """Add the hidden vectors of a group, and return the place of the first."""
