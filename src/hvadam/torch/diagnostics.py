@@ -23,6 +23,7 @@ class LastStep(NamedTuple):
     """The parameters that the last step moved, with their options; it holds no gradient."""
 
     moved: list[tuple[Options, list[Tensor]]]
+    kernels: frozenset[str]
     scalars: Tensor | None  # of the first hidden vector
     version: int
 
@@ -30,7 +31,8 @@ class LastStep(NamedTuple):
     def of(cls, table: Table) -> LastStep:
         """Return what is worth knowing of a step that has moved a table."""
         scalars = table.vectors.scalars[0] if table.vectors.scalars else None
-        return cls(table.moved, scalars, 0 if scalars is None else scalars._version)
+        taken = frozenset(name for name, _ in table.batches)
+        return cls(table.moved, taken, scalars, 0 if scalars is None else scalars._version)
 
     def is_stale(self) -> bool:
         """Return whether the scalars changed since: by a compiled step, say, which leaves none."""
