@@ -256,10 +256,13 @@ class HVAdam(Optimizer):
             alignment (the cosine of v and m̂), alignment_ema (δ), mix, hidden_gain, restarts,
             holds, exp_avg_norm (‖m̂‖), hidden_norm (‖v‖), adaptive_step_norm and hidden_step_norm
             (the two parts of the update), and hidden_share, the second one's share of their sum:
-            near 0 the step along v plays no part in the training.
+            near 0 the step along v plays no part in the training. And trend, zigzag and rest, what
+            the gradient of the step was made of, as a ``GradientMeter`` would read it.
 
         Nothing is computed before it is called, and it never communicates: what would need other
-        ranks, the last three where parameters are sharded, is left out.
+        ranks, all but the scalars where parameters are sharded, is left out. The last three need
+        the gradients of the step, so call it before ``zero_grad``; they are left out without them,
+        where a parameter had no gradient at some step, and with coupled weight decay.
 
         Example:
             >>> w = torch.nn.Parameter(torch.ones(3))
