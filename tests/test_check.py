@@ -9,7 +9,7 @@ import pytest
 
 from hvadam import __main__ as command
 from hvadam import __version__, check
-from hvadam.torch.agreement import Trial
+from hvadam.torch.self_check import Trial
 
 TRIALS = [
     Trial("loop", "cpu", "float32", None, "reference", 7e-7, 1e-5),

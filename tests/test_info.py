@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from hvadam import HVAdam, __version__, info
-from hvadam.torch import kernels, survey
-from hvadam.torch.kernels import loop, native
+from hvadam.torch import kernels, self_check
+from hvadam.torch.kernels import native
 
 needs_native = pytest.mark.skipif(native.available() is not None, reason="no native kernel here")
 
@@ -128,33 +128,27 @@ def test_no_step_is_taken_with_other_instructions_than_asked_for() -> None:
 
 
 @pytest.mark.parametrize("name", ["loop", "foreach"])
-def test_watching_a_step_finds_its_kernel_and_changes_nothing(name: Any) -> None:
-    watched, alone = parameter(5), parameter(5)
-    assert survey.kernels_of(HVAdam([watched], kernel=name).step) == [name]
-    HVAdam([alone], kernel=name).step()
-    assert torch.equal(watched, alone)
-    assert kernels.KERNELS["loop"] is loop
+def test_a_step_reports_its_kernels(name: Any) -> None:
+    optimizer = HVAdam([parameter(5)], kernel=name)
+    assert self_check.kernels_of(optimizer) == []  # none before the first step
+    optimizer.step()
+    assert self_check.kernels_of(optimizer) == [name]
 
 
 def test_other_optimizers_use_no_kernel() -> None:
-    assert survey.kernels_of(torch.optim.Adam([parameter(5)]).step) == []
+    optimizer = torch.optim.Adam([parameter(5)])
+    optimizer.step()
+    assert self_check.kernels_of(optimizer) == []
 
 
 def test_hiding_the_native_kernel_ends_with_the_block() -> None:
-    before = survey.reasons()
-    with survey.without_native():
-        assert survey.reasons()["native"] == "it is switched off for now."
-        used = survey.kernels_of(HVAdam([parameter(1), parameter(1 << 16)]).step)
-        assert used == ["foreach"]
-    assert survey.reasons() == before
-
-
-def test_a_watched_step_may_hide_the_native_kernel_itself() -> None:
-    def step() -> None:
-        with survey.without_native():
-            HVAdam([parameter(1)]).step()
-
-    assert survey.kernels_of(step) == ["foreach"]
+    before = self_check.reasons()
+    optimizer = HVAdam([parameter(1), parameter(1 << 16)])
+    with self_check.without_native():
+        assert self_check.reasons()["native"] == "it is switched off for now."
+        optimizer.step()
+        assert self_check.kernels_of(optimizer) == ["foreach"]
+    assert self_check.reasons() == before
 
 
 def test_caches_are_read_from_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from hvadam import info
 
 if TYPE_CHECKING:
-    from hvadam.torch.agreement import Trial
+    from hvadam.torch.self_check import Trial
 
 
 def collect() -> list[Trial]:
     """Return the trials of all kernels; takes seconds, and needs torch."""
-    from hvadam.torch import agreement
+    from hvadam.torch import self_check
 
-    return list(agreement.trials())
+    return list(self_check.trials())
 
 
 def as_json(trials: list[Trial]) -> str:
@@ -27,11 +27,11 @@ def as_json(trials: list[Trial]) -> str:
 
 def as_text(trials: list[Trial]) -> str:
     """Return trials for people: a table to paste, with what ran it, and a sentence."""
-    from hvadam.torch import survey
+    from hvadam.torch import self_check
 
     versions = ", ".join(f"{name} {number}" for name, number in info.versions().items())
     about = info.machine()
-    native = f"native kernel: {survey.instruction_set() or '-'}"
+    native = f"native kernel: {self_check.instruction_set() or '-'}"
     ran = [trial for trial in trials if trial.unavailable is None]
     wrong = sum(not trial.agrees for trial in ran)
     verdict = (

@@ -22,13 +22,13 @@ def collect() -> dict[str, Any]:
     """Return versions, machine and kernels, as JSON can hold them."""
     found: dict[str, Any] = {"versions": versions(), "machine": machine()}
     if find_spec("torch") is not None:
-        from hvadam.torch import survey
+        from hvadam.torch import self_check
 
         found |= {
-            "kernels": survey.reasons(),
-            "instruction_set": survey.instruction_set(),
-            "instruction_set_chosen_by": survey.instruction_set_chosen_by(),
-            "auto_on_cpu": survey.automatic_kernels(),
+            "kernels": self_check.reasons(),
+            "instruction_set": self_check.instruction_set(),
+            "instruction_set_chosen_by": self_check.instruction_set_chosen_by(),
+            "auto_on_cpu": self_check.automatic_kernels(),
         }
     return found
 
@@ -37,10 +37,10 @@ def refused_instructions() -> str | None:
     """Return why the instruction set that is asked for cannot be used, None if nothing is wrong."""
     if find_spec("torch") is None:
         return None
-    from hvadam.torch import survey
+    from hvadam.torch import self_check
 
     try:
-        survey.instruction_set()
+        self_check.instruction_set()
     except ValueError as error:
         return str(error).removeprefix("HVAdam: ")
     return None

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import unittest
+import warnings
+from functools import cache
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
+import optax.contrib
 import pytest
 
 from hvadam.jax import hvadam, scale_by_hvadam
@@ -102,3 +108,53 @@ def test_half_precision_hyperparameters_are_refused_when_traced() -> None:
 def test_parameters_that_are_not_real_are_refused(dtype: Any) -> None:
     with pytest.raises(TypeError, match=r"HVAdam: parameters must be real .*split_real_and"):
         scale_by_hvadam().init({"w": jnp.ones(3, dtype)})
+
+
+# Optax's own table of tests for contributed optimizers, with HVAdam as their one contribution.
+OURS = {"opt_name": "hvadam", "wrapper_name": None, "wrapper_kwargs": None}
+WRAPPED = {
+    "opt_name": "hvadam",
+    "opt_kwargs": {"learning_rate": 1.0},
+    "wrapper_name": "mechanize",
+    "wrapper_kwargs": {"weight_decay": 0.0},
+}
+TESTS = 27
+
+
+@cache
+def table() -> Any:
+    """Return the class of the table, for HVAdam alone."""
+    path = Path(optax.contrib.__file__).with_name("_common_test.py")
+    before, after = path.read_text(encoding="utf-8").split("\ndef _get_opt_factory(")
+    main = ({**OURS, "opt_kwargs": {"learning_rate": 1e-2}},)
+    module = ModuleType("optax_table")
+    module.__dict__.update(OURS_MAIN=main, OURS_ALL=(*main, WRAPPED), hvadam=hvadam)
+    patch = """
+_MAIN_OPTIMIZERS_UNDER_TEST, _ALL_OPTIMIZERS_UNDER_TEST = OURS_MAIN, OURS_ALL
+
+def _get_opt_factory("""
+    replaced = after.replace(
+        "  raise ValueError(f'Unknown", "  return hvadam\n  raise ValueError(f'", 1
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(compile(before + patch + replaced, str(path), "exec"), module.__dict__)
+    return module.ContribTest
+
+
+NAMES = unittest.TestLoader().getTestCaseNames(table())
+
+
+def test_the_table_is_whole() -> None:
+    assert len(NAMES) == TESTS
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")  # theirs are theirs
+@pytest.mark.parametrize("name", NAMES)
+def test_of_optax(name: str) -> None:
+    result = unittest.TestResult()
+    table()(name).run(result)
+    assert result.testsRun == 1
+    assert not result.skipped
+    assert not [text for _, text in (*result.errors, *result.failures)], result

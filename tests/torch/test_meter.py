@@ -107,6 +107,60 @@ def test_its_vector_is_the_hidden_vector_of_hvadam() -> None:
             torch.testing.assert_close((m / (1 - 0.9**steps) - z).view_as(v), v)
 
 
+@pytest.mark.parametrize("kernel", ["auto", "loop", "foreach"])
+@pytest.mark.parametrize("options", [{}, {"max_grad_norm": 0.01, "maximize": True}], ids=str)
+def test_diagnostics_have_the_same_shares(kernel: Any, options: dict[str, Any]) -> None:
+    """Without a state of their own: what the step sums tells <g,v> and <g,m>."""
+    model = network().double()
+    groups = [{"params": [p]} for p in model.parameters()]
+    optimizer = HVAdam(groups, lr=0.01, kernel=kernel, **options)
+    meter = GradientMeter(model.parameters(), state_dtype=torch.float64)
+    for i, (x, y) in enumerate(batches(20)):
+        optimizer.zero_grad()
+        mse_loss(model(x.double()), y.double()).backward()
+        grads = {p: p.grad for p in model.parameters() if p.grad is not None}
+        if options:  # what the optimizer sees
+            norm = float(torch.nn.utils.get_total_norm(list(grads.values())))
+            for p, grad in grads.items():
+                p.grad = -min(1.0, 0.01 / (norm + 1e-6)) * grad
+        meter.update()
+        for p, grad in grads.items():
+            p.grad = grad
+        optimizer.step()
+        ours, theirs = optimizer.diagnostics()["global"], meter.read()
+        for name in ("trend", "zigzag", "rest") if i else ():
+            assert ours[name] == pytest.approx(theirs[name], abs=1e-7), (i, name)
+    assert theirs["zigzag_average"] > 1e-3
+
+
+def test_diagnostics_know_no_shares_without_the_gradients_of_the_step() -> None:
+    model = network()
+    optimizer = HVAdam(model.parameters(), lr=0.01)
+
+    def backward() -> None:
+        mse_loss(model(torch.ones(4, 8)), torch.zeros(4, 1)).backward()
+
+    def known() -> bool:
+        return "trend" in optimizer.diagnostics()["global"]
+
+    for _ in range(3):
+        optimizer.zero_grad()
+        backward()
+        optimizer.step()
+    assert known()
+    backward()  # accumulates: these are not the gradients of the step any more
+    assert not known()
+    optimizer.zero_grad()
+    assert not known()
+    backward()
+    assert not known()
+    optimizer.step()
+    assert known()
+    next(model.parameters()).grad = None  # one misses a gradient
+    optimizer.step()
+    assert not known()
+
+
 def test_it_sees_what_accumulated() -> None:
     """Two backward passes before one update are one gradient."""
     whole, parts = network(), network()

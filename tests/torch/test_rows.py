@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from hvadam import HVAdam
 from hvadam.torch import storage
+from hvadam.torch.rows import Table
 
 
 def stepped(**options: Any) -> HVAdam:
@@ -26,21 +27,24 @@ def all_params(optimizer: HVAdam) -> list[Tensor]:
     return [p for group in optimizer.param_groups for p in group["params"]]
 
 
+def batches(table: Table) -> list[Any]:
+    return [batch for own in table.batches.values() for batch in own]
+
+
 @pytest.mark.parametrize(
     ("scope", "scopes"),
-    [("global", [[0, 0], [0, 0]]), ("group", [[0, 0], [1, 1]]), ("tensor", [[0, 1], [2, 3]])],
+    [("global", [0, 0, 0, 0]), ("group", [0, 0, 1, 1]), ("tensor", [0, 1, 2, 3])],
 )
-def test_every_row_has_its_hidden_vector(scope: Any, scopes: list[list[int]]) -> None:
+def test_every_row_has_its_hidden_vector(scope: Any, scopes: list[int]) -> None:
     optimizer = stepped(scope=scope)
     params = all_params(optimizer)
     params[3].grad = None
     table = optimizer._collect_rows()
-    assert [list(section.scopes) for section in table.sections] == scopes
-    assert [section.tensors.theta for section in table.sections] == [
-        params[:2],
-        [params[2], params[4]],
-    ]
-    assert len(table.vectors.scalars) == 1 + max(max(own) for own in scopes)
+    found = {
+        p: of for one in batches(table) for p, of in zip(one.tensors.theta, one.scopes, strict=True)
+    }
+    assert found == dict(zip([*params[:3], params[4]], scopes, strict=True))
+    assert len(table.vectors.scalars) == 1 + max(scopes)
     assert [count for _, count in table.vectors.owners] == {
         "global": [1],
         "group": [1, 1],
@@ -53,15 +57,15 @@ def test_a_group_without_gradients_has_no_rows() -> None:
     for p in optimizer.param_groups[0]["params"]:
         p.grad = None
     table = optimizer._collect_rows()
-    assert [section.options.lr for section in table.sections] == [0.1]
+    assert {batch.options.lr for batch in batches(table)} == {0.1}
     assert table.vectors.scalars == [optimizer.param_groups[1]["scalars"]]
 
 
 def test_low_bit_rows_know_their_place_among_all_parameters() -> None:
     optimizer = stepped(state_dtype="int8")
     all_params(optimizer)[3].grad = None
-    index = [list(section.tensors.index) for section in optimizer._collect_rows().sections]
-    assert index == [[0, 1], [2, 4]]
+    table = optimizer._collect_rows()
+    assert [i for batch in batches(table) for i in batch.tensors.index] == [0, 1, 2, 4]
 
 
 @pytest.mark.parametrize("scope", ["global", "group", "tensor"])

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from hvadam import HVAdam
-from hvadam.torch import agreement, self_check, survey
+from hvadam.torch import self_check
 from hvadam.torch.kernels import foreach, native, triton
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
@@ -33,8 +33,8 @@ def _emulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(triton, "is_interpreted", lambda: True)
     for name in ("norm", "accumulate", "apply"):
         monkeypatch.setattr(triton, name, getattr(foreach, name))
-    monkeypatch.setattr(agreement, "STEPS", 2)
-    monkeypatch.setattr(agreement, "BATCHES", agreement.BATCHES[:2])
+    monkeypatch.setattr(self_check, "STEPS", 2)
+    monkeypatch.setattr(self_check, "BATCHES", self_check.BATCHES[:2])
     self_check.forget()
     yield
     self_check.forget()
@@ -47,7 +47,8 @@ def made(**options: Any) -> HVAdam:
 
 
 def kernels_of_a_step(optimizer: HVAdam) -> list[str]:
-    return survey.kernels_of(optimizer.step)
+    optimizer.step()
+    return self_check.kernels_of(optimizer)
 
 
 @pytest.mark.parametrize("state_dtype", ["float32", "bfloat16", "int8"])
@@ -56,15 +57,15 @@ def test_a_kernel_that_agrees_is_taken_and_checked_once(
 ) -> None:
     optimizer = made(state_dtype=state_dtype)
     optimizer.step()
-    monkeypatch.setattr(agreement, "trial", None)  # another check would fail
+    monkeypatch.setattr(self_check, "trial", None)  # another check would fail
     assert kernels_of_a_step(optimizer) == ["triton"]
     assert kernels_of_a_step(made(state_dtype=state_dtype)) == ["triton"]
 
 
 def test_every_kind_of_state_is_checked_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
-    trial = agreement.trial
-    monkeypatch.setattr(agreement, "trial", lambda *of: (seen.append(of[-1]), trial(*of))[1])
+    trial = self_check.trial
+    monkeypatch.setattr(self_check, "trial", lambda *of: (seen.append(of[-1]), trial(*of))[1])
     made().step()
     made(state_dtype="int8").step()
     p = torch.nn.Parameter(torch.ones(3, dtype=torch.float64))
@@ -140,7 +141,7 @@ def test_nothing_is_tried_while_a_graph_is_captured(monkeypatch: pytest.MonkeyPa
     optimizer = made()
     with monkeypatch.context() as patch:
         patch.setattr(self_check, "_is_capturing", lambda device: True)
-        patch.setattr(agreement, "trial", None)
+        patch.setattr(self_check, "trial", None)
         assert kernels_of_a_step(optimizer) == ["foreach"]
     optimizer.step()  # decides
     with monkeypatch.context() as patch:

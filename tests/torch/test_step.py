@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import gc
+import sys
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +19,9 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
+import hvadam
 from hvadam import HVAdam
+from hvadam.torch.kernels import native
 
 
 def test_the_loss_goes_the_right_way(options: dict[str, Any], build: Build, train: Train) -> None:
@@ -268,3 +272,33 @@ def test_freezing_and_joining_late(kernel: Any, scope: Any, assert_same: Same) -
         else [optimizer.param_groups[0]["scalars"]]
     )
     assert [s[0].item() for s in scalars] == ([5.0, 4.0] if scope == "tensor" else [7.0])
+
+
+@pytest.mark.skipif(
+    native.available() is not None, reason=f"no native kernel: {native.available()}"
+)
+def test_a_step_is_a_short_walk() -> None:
+    """Who reads what happens in a step passes at most 45 functions."""
+    params = [torch.nn.Parameter(torch.ones(5, 3)) for _ in range(3)]
+    optimizer = HVAdam(params, kernel="native")
+    for p in params:
+        p.grad = torch.ones_like(p)
+    optimizer.step()
+    passed: set[tuple[str, str]] = set()
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event == "call" and not code.co_name.startswith("<"):
+            passed.add((code.co_filename, code.co_qualname))
+
+    sys.setprofile(note)
+    try:
+        optimizer.step()
+    finally:
+        sys.setprofile(None)
+    passed = {
+        (file, name)
+        for file, name in passed
+        if Path(file).is_relative_to(Path(hvadam.__file__).parent)
+    }
+    assert 10 < len(passed) <= 45

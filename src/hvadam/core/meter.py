@@ -15,6 +15,7 @@ Written once for any array namespace ``xp``, as the policy in ``scalars``, which
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,24 +70,52 @@ def advance(
 
     # With the new v, m̂ - v is mix times what it was: the same direction, or the opposite one.
     along, across = gv - (1.0 - mix) * gd, -mix * gd
-    one, zero = xp.ones_like(gg), xp.zeros_like(gg)
     readable = xp.isfinite(gg) & xp.isfinite(gv) & xp.isfinite(gd) & (gg > 0) & (norm > 0)
     apart = dd > (policy.ROUNDINGS * rounding) ** 2 * vv  # m̂ - v is more than rounding
     against = readable & apart & (across < 0)
-    trend = along * abs(along) / xp.where(readable, gg * norm * norm, one)
-    zigzag = xp.where(against, gd**2 / xp.where(against, gg * dd, one), zero)
-    zigzag = xp.clip(zigzag, zero, one)  # rounding may exceed 1
-    trend = xp.clip(trend, zigzag - one, one - zigzag)
-    shares = [trend, zigzag, one - abs(trend) - zigzag]
+    shares = _shares(xp, readable, against, gg, (along, norm * norm), (gd, dd))
 
     decay = 1.0 - 1.0 / AVERAGE
     sums = [
         xp.where(readable, decay * old + (1.0 - decay) * share, old)
         for old, share in zip(rest[len(SHARES) :], shares, strict=True)
     ]
-    nan = zero * float("nan")
-    shown = [xp.where(readable, share, nan) for share in shares]
+    shown = [xp.where(readable, share, float("nan")) for share in shares]
     return mix, [*moved, readings + readable, *shown, *sums]
+
+
+def shares_of_step(
+    before: Sequence[float], dots: Sequence[float], gg: float, *, beta1: float, rounding: float
+) -> dict[str, float]:
+    """Return the shares of the gradient of a step of HVAdam, from what the step knows anyway.
+
+    The step sums the dots of v and m̂ with the gradient in m̂ already. What <g,v> and <g,m̂> were
+    follows from them, because v and m̂ met at a right angle after the step before. Each tensor
+    must have had a gradient at every step.
+
+    Args:
+        before: One value for each of the policy's FIELDS, as they were before the step.
+        dots: ‖v-m̂‖², <v-m̂,v>, ‖m̂‖², ‖v‖² of the step, m̂ with the gradient in it.
+        gg: ‖g‖², as g entered m.
+        beta1: Decay of m.
+        rounding: Machine epsilon of the dtype that v and m are kept in.
+    """
+    fields = dict(zip(policy.FIELDS, before, strict=True))
+    _, dv, mm, vv = dots
+    now, then = (1.0 - beta1**t for t in (fields["step"] + 1.0, fields["step"]))
+    # After a step that held v, there is no right angle; before the first one, nothing at all.
+    readable = fields["step"] > 0 and fields["mix"] != 1.0 and gg > 0 and vv > 0 and beta1 > 0
+    if not (readable and math.isfinite(sum(dots) + gg)):
+        return dict.fromkeys(SHARES, math.nan)
+    old = fields["exp_avg_norm"] ** 2  # ‖m̂‖² before; <m̂,v> was ‖v‖²
+    gv = (now * (vv - dv) - beta1 * then * vv) / (1.0 - beta1)
+    gm = (now**2 * mm - (beta1 * then) ** 2 * old - ((1.0 - beta1) ** 2) * gg) / (
+        2.0 * beta1 * (1.0 - beta1) * then
+    )
+    zz = old - vv
+    against = zz > (policy.ROUNDINGS * rounding) ** 2 * vv and gm < gv
+    found = _shares(policy.Floats, True, against, gg, (gv, vv), (gm - gv, zz))
+    return dict(zip(SHARES, found, strict=True))
 
 
 def reading(state: Sequence[float]) -> dict[str, float]:
@@ -106,3 +135,24 @@ def reading(state: Sequence[float]) -> dict[str, float]:
         **averages,
         **{name: values[name] for name in kept},
     }
+
+
+def _shares(
+    xp: Any, readable: Any, against: Any, gg: Any, trend: tuple[Any, Any], zigzag: tuple[Any, Any]
+) -> list[Any]:
+    """Return trend, zigzag and rest.
+
+    Args:
+        xp: The array namespace.
+        readable: Whether the gradient can be read.
+        against: Whether it points against the zigzag.
+        gg: ‖g‖².
+        trend: <g,v> and ‖v‖².
+        zigzag: <g,z> and ‖z‖².
+    """
+    (along, vv), (across, zz) = trend, zigzag
+    led = along * abs(along) / xp.where(readable, gg * vv, 1.0)
+    turned = xp.where(against, across**2 / xp.where(against, gg * zz, 1.0), 0.0)
+    turned = xp.clip(turned, 0.0, 1.0)  # rounding may exceed 1
+    led = xp.clip(led, turned - 1.0, 1.0 - turned)
+    return [led, turned, 1.0 - abs(led) - turned]

@@ -18,6 +18,7 @@ Legend:
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -62,21 +63,7 @@ class Floats:
 
     isfinite = staticmethod(math.isfinite)
     sqrt = staticmethod(math.sqrt)
-
-    @staticmethod
-    def ones_like(_: float) -> float:
-        """Return 1."""
-        return 1.0
-
-    @staticmethod
-    def zeros_like(_: float) -> float:
-        """Return 0."""
-        return 0.0
-
-    @staticmethod
-    def logical_not(x: bool) -> bool:
-        """Return the negation of a truth value."""
-        return not x
+    logical_not = staticmethod(operator.not_)
 
     @staticmethod
     def where(condition: bool, yes: float, no: float) -> float:
@@ -86,7 +73,7 @@ class Floats:
     @staticmethod
     def clip(x: float, low: float, high: float) -> float:
         """Return a number limited to a range; NaN passes."""
-        return low if x < low else high if x > high else x  # NaN passes
+        return low if x < low else high if x > high else x
 
 
 def advance(xp: Any, scalars: Any, dots: Any, **options: Any) -> tuple[Any, Any, Any]:
@@ -144,32 +131,29 @@ def decide(
             few digits to tell it from them.
     """
     t, t2, delta, cosine, _, _, restarts, holds, m_norm, v_norm = scalars
-    one = xp.ones_like(t)
-    zero = xp.zeros_like(t)
-
     active = (t >= 0) & active  # one value per scope
     starting, updating = _cases(xp, t2, dots, active)
     moving = starting | updating  # else hold
 
     # Rows that do not update get harmless numbers, so that nothing below divides by zero.
-    harmless = [xp.where(updating, x, one) for x in dots]
-    measured = None if foot is None else xp.where(updating, foot, one)
+    harmless = [xp.where(updating, x, 1.0) for x in dots]
+    measured = None if foot is None else xp.where(updating, foot, 1.0)
     k, foot_cosine = _project(xp, harmless, rounding, measured)
     t2_next = t2 + updating
     delta_next = beta2 * delta + (1.0 - beta2) * foot_cosine
-    delta_hat = delta_next / (1.0 - beta2 ** xp.where(updating, t2_next, one))
+    delta_hat = delta_next / (1.0 - beta2 ** xp.where(updating, t2_next, 1.0))
     restarting = updating & (delta_hat < threshold)
     keep = restarting & (restart_rule == "authors")
     follows = updating & xp.logical_not(keep)
 
-    m_norm_next = xp.where(moving, xp.sqrt(xp.where(moving, dots[2], one)), m_norm)
+    m_norm_next = xp.where(moving, xp.sqrt(xp.where(moving, dots[2], 1.0)), m_norm)
     return [
         t + active,
-        xp.where(starting, zero, xp.where(restarting, -one, t2_next)),
-        xp.where(starting, zero, xp.where(updating, delta_next, delta)),
-        xp.where(starting, one, xp.where(updating, foot_cosine, cosine)),
-        xp.where(follows, 1.0 - k, xp.where(starting, zero, one)),
-        xp.where(updating & xp.logical_not(restarting), gain(delta_next), zero),
+        xp.where(starting, 0.0, xp.where(restarting, -1.0, t2_next)),
+        xp.where(starting, 0.0, xp.where(updating, delta_next, delta)),
+        xp.where(starting, 1.0, xp.where(updating, foot_cosine, cosine)),
+        xp.where(follows, 1.0 - k, xp.where(starting, 0.0, 1.0)),
+        xp.where(updating & xp.logical_not(restarting), gain(delta_next), 0.0),
         restarts + restarting,
         holds + (active & xp.logical_not(moving)),
         m_norm_next,
@@ -193,10 +177,9 @@ def first_mix(
         active: Whether the scope saw any gradient.
     """
     t, t2 = scalars[:2]
-    one = xp.ones_like(t)
     starting, updating = _cases(xp, t2, dots, (t >= 0) & active)
-    k, _ = _project(xp, [xp.where(updating, x, one) for x in dots], rounding, one)
-    return xp.where(updating, 1.0 - k, xp.where(starting, xp.zeros_like(t), one))
+    k, _ = _project(xp, [xp.where(updating, x, 1.0) for x in dots], rounding, 1.0)
+    return xp.where(updating, 1.0 - k, xp.where(starting, 0.0, 1.0))
 
 
 def foot_is_clear(xp: Any, dots: Sequence[Any]) -> Any:
@@ -208,7 +191,7 @@ def foot_is_clear(xp: Any, dots: Sequence[Any]) -> Any:
     """
     dd, dv, mm, vv = dots
     some = dd > 0
-    foot = _foot(xp, xp.where(some, dd, xp.ones_like(dd)), dv, mm, vv)
+    foot = _foot(xp, xp.where(some, dd, 1.0), dv, mm, vv)
     return some & (foot > CLEAR * xp.where(vv < mm, vv, mm)) & (dd < SHORT * mm)
 
 
@@ -231,9 +214,9 @@ def piecewise(xp: Any, pieces: Sequence[tuple[Gain, int]]) -> Gain:
 def _cases(xp: Any, t2: Any, dots: Sequence[Any], active: Any) -> tuple[Any, Any]:
     """Return whether the hidden vector starts, and whether it is updated; it holds if neither."""
     started = t2 >= 0
-    finite = [xp.isfinite(x) for x in dots]
-    finite = finite[0] & finite[1] & finite[2] & finite[3]
-    moving = active & finite & (started | (dots[2] > 0))
+    dd, dv, mm, vv = dots
+    finite = xp.isfinite(dd) & xp.isfinite(dv) & xp.isfinite(mm) & xp.isfinite(vv)
+    moving = active & finite & (started | (mm > 0))
     return moving & xp.logical_not(started), moving & started
 
 
@@ -246,18 +229,16 @@ def _project(xp: Any, dots: Sequence[Any], rounding: Any, measured: Any = None) 
     v and m_hat for x cancels least.
     """
     dd, dv, mm, vv = dots
-    one = xp.ones_like(dd)
-    zero = xp.zeros_like(dd)
     equal = dd <= (ROUNDINGS * rounding) ** 2 * vv
-    dd = xp.where(equal, one, dd)
-    k = xp.where(equal, zero, dv / dd)
+    dd = xp.where(equal, 1.0, dd)
+    k = xp.where(equal, 0.0, dv / dd)
 
     foot = _foot(xp, dd, dv, mm, vv) if measured is None else measured
     nonzero = (mm > 0) & (vv > 0)
     # Limited before it is divided: next to a tiny m_hat the quotient itself would overflow.
-    squared = xp.clip(foot, zero, mm) / xp.where(nonzero, mm, one)
-    cosine = xp.where(equal, one, xp.sqrt(squared))
-    return k, xp.where(nonzero, cosine, zero)
+    limited = xp.where(foot > mm, mm, xp.where(foot < 0, 0.0, foot))
+    cosine = xp.where(equal, 1.0, xp.sqrt(limited / xp.where(nonzero, mm, 1.0)))
+    return k, xp.where(nonzero, cosine, 0.0)
 
 
 def _foot(xp: Any, dd: Any, dv: Any, mm: Any, vv: Any) -> Any:

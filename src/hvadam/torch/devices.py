@@ -17,7 +17,7 @@ def home(device: torch.device) -> torch.device:
 
     They are float64. Where that is not to be had, a step waits for the device twice instead.
     """
-    return device if has_float64(device) else torch.device("cpu")
+    return torch.device("cpu") if device.type in WITHOUT_FLOAT64 else device
 
 
 def widest(device: torch.device) -> torch.dtype:

@@ -151,13 +151,3 @@ def places(group: dict[str, Any], params: Sequence[Tensor], first: int) -> Seque
         return range(first, first + len(params))
     place = {p: first + i for i, p in enumerate(group["params"])}
     return [place[p] for p in params]
-
-
-def placed(param_groups: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], int]]:
-    """Return the groups, each with the place of its first parameter among those of all."""
-    found: list[tuple[dict[str, Any], int]] = []
-    first = 0
-    for group in param_groups:
-        found.append((group, first))
-        first += len(group["params"])
-    return found

@@ -27,13 +27,13 @@ from hvadam.torch import (
     groups,
     sharding,
     states,
+    step,
     tracing,
 )
 from hvadam.torch.diagnostics import LastStep, diagnose
 from hvadam.torch.kernels import Columns, KernelName
 from hvadam.torch.rows import Table
 from hvadam.torch.sharding import ProcessGroupReference, Sharding
-from hvadam.torch.step import Step
 
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
@@ -232,15 +232,14 @@ class HVAdam(Optimizer):
         fresh = not torch.compiler.is_compiling() and not self.state
         table = self._collect_rows()
         if table.vectors.scalars:
-            step = Step(table)
-            step.scale_gradients(
-                getattr(self, "grad_scale", None),
-                self.param_groups[0]["max_grad_norm"],
-                squared_norm,
-            )
-            dots = step.first_pass()
-            mix, gain = step.advance_scalars(dots)
-            step.second_pass(mix, gain)
+            grad_scale = getattr(self, "grad_scale", None)
+            max_grad_norm = self.param_groups[0]["max_grad_norm"]
+            if grad_scale is not None or max_grad_norm is not None:
+                step.scale_gradients(table, grad_scale, max_grad_norm, squared_norm)
+            narrow = table.can_measure()
+            dots = step.first_pass(table, narrow)
+            mix, gain = step.advance_scalars(table, dots, narrow)
+            step.second_pass(table, mix, gain)
             self._share_scalars(table.vectors.scalars[0])
         if not torch.compiler.is_compiling():
             self._last_step = LastStep.of(table)
@@ -257,10 +256,13 @@ class HVAdam(Optimizer):
             alignment (the cosine of v and m̂), alignment_ema (δ), mix, hidden_gain, restarts,
             holds, exp_avg_norm (‖m̂‖), hidden_norm (‖v‖), adaptive_step_norm and hidden_step_norm
             (the two parts of the update), and hidden_share, the second one's share of their sum:
-            near 0 the step along v plays no part in the training.
+            near 0 the step along v plays no part in the training. And trend, zigzag and rest, what
+            the gradient of the step was made of, as a ``GradientMeter`` would read it.
 
         Nothing is computed before it is called, and it never communicates: what would need other
-        ranks, the last three where parameters are sharded, is left out.
+        ranks, all but the scalars where parameters are sharded, is left out. The last three need
+        the gradients of the step, so call it before ``zero_grad``; they are left out without them,
+        where a parameter had no gradient at some step, and with coupled weight decay.
 
         Example:
             >>> w = torch.nn.Parameter(torch.ones(3))
@@ -324,12 +326,13 @@ class HVAdam(Optimizer):
     def _collect_rows(self) -> Table:
         """Return the table of what has a gradient, its state made on first sight."""
         table = Table(self.param_groups, self.state, self._sharding)
-        order = None if torch.compiler.is_compiling() else table.order
-        for group, place in groups.placed(self.param_groups):
+        place = 0  # of a group's first parameter among those of all groups
+        for group in self.param_groups:
             columns = Columns([], [], [], [], [], [])
             scalars: list[Tensor] = []
-            self._init_group(group, *columns[:6], scalars, place, order)
+            self._init_group(group, *columns[:6], scalars, place, table.order)
             table.add(group, place, columns, scalars)
+            place += len(group["params"])
         return table
 
     def _init_group(
@@ -381,7 +384,9 @@ class HVAdam(Optimizer):
 
     def _check_step(self) -> None:
         """Refuse a step before any of it is taken."""
+        count = len(self.param_groups[0]["params"])
         for group in self.param_groups[1:]:
+            count += len(group["params"])
             if group["scope"] == "global":
                 groups.require_agreement(self.param_groups[0], group)
         if torch.compiler.is_compiling():  # tracing may not depend on how much state there is
@@ -392,7 +397,7 @@ class HVAdam(Optimizer):
                 )
             return
         completeness.refuse_parts(self, self._shard_group.lost)
-        if len(self.state) < sum(len(group["params"]) for group in self.param_groups):
+        if len(self.state) < count:
             # Before any state is made. Later the kernels are assigned first, and they look too.
             for group in self.param_groups:
                 gradients.refuse_sparse([p.grad for p in group["params"] if p.grad is not None])

@@ -7,6 +7,7 @@ Python's floats for one hidden vector on a CPU, NumPy for several, torch elsewhe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,17 @@ from hvadam.core.scalars import Gain
 from hvadam.torch import tracing
 
 
+@dataclass
 class HiddenVectors:
     """The hidden vectors that a step moves: their scalars, and the options that rule them."""
 
-    def __init__(self) -> None:
-        self.scalars: list[Tensor] = []  # of each
-        self.rounding: list[float] = []  # of each, the coarsest of its state
-        self.owners: list[tuple[dict[str, Any], int]] = []  # groups, with how many each has
+    scalars: list[Tensor] = field(default_factory=list)  # of each
+    rounding: list[float] = field(default_factory=list)  # of each, the coarsest of its state
+    # Groups, with how many each has.
+    owners: list[tuple[dict[str, Any], int]] = field(default_factory=list)
+    # The dots of the step, and the scalars before it: a row for each. For diagnostics.
+    dots: Any = None
+    before: Any = None
 
     def add(self, group: dict[str, Any], scalars: Sequence[Tensor]) -> int:
         """Add the hidden vectors of a group, and return the place of the first."""
@@ -67,12 +72,14 @@ def advance(
         active: Whether it saw any gradient: of each, or of all.
         foot: ‖foot‖² of each, if it was measured after a move by `first_mix`.
     """
+    vectors.dots = dots
     # On a CPU the fewer numbers there are, the less is gained by arrays of them.
     on_cpu = dots.device.type == "cpu" and not torch.compiler.is_compiling()
     if on_cpu and len(vectors.scalars) == 1:
         measured = None if foot is None else foot.item()
         return _advance_floats(vectors, dots, bool(active), measured)
     before = torch.stack([scalars.to(dots.device) for scalars in vectors.scalars])
+    vectors.before = before
     options = {**_options(vectors, dots), "active": active, "foot": foot}
     if on_cpu:
         mix, gain, after = _advance_numpy(vectors, before, dots, options)
@@ -88,10 +95,11 @@ def _advance_floats(
 ) -> tuple[Tensor, Tensor]:
     """Advance a single hidden vector on a CPU."""
     group, _ = vectors.owners[0]
+    vectors.before = [vectors.scalars[0].tolist()]
     after = torch.tensor(
         policy.decide(
             policy.Floats,
-            vectors.scalars[0].tolist(),
+            vectors.before[0],
             dots[0].tolist(),
             beta2=group["betas"][1],
             threshold=group["restart_threshold"],

@@ -1,32 +1,22 @@
 """The table of what one step moves, built once before anything moves.
 
 A row is a parameter with its gradient, its state and its hidden vector, as they lie on this rank.
-Rows come in sections: those of one param group share its options.
+Rows lie in the batches of the kernels that move them: those of a batch share their options.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
+import torch
 from torch import Tensor
 
-from hvadam.torch import groups, sharding, states, storage
-from hvadam.torch.kernels import Columns, Options
+from hvadam.torch import groups, kernels, self_check, sharding, states, storage
+from hvadam.torch.kernels import Batch, Columns, Options
 from hvadam.torch.policy import HiddenVectors
 from hvadam.torch.sharding import Sharding
 from hvadam.torch.states import States
-
-
-class Section(NamedTuple):
-    """Rows of one param group that take part in a step alike."""
-
-    kernel: str
-    options: Options
-    tensors: Columns
-    scopes: Sequence[int]  # the hidden vector of each row
-    counted: bool = True  # whether they go into the sums: copies of what another rank has do not
 
 
 class Table:
@@ -45,11 +35,14 @@ class Table:
         sharded: Sharding | None = None,
     ) -> None:
         self.vectors = HiddenVectors()
-        self.sections: list[Section] = []
+        # By kernel, and whether their rows go into the sums: copies of another rank's do not.
+        self.batches: dict[tuple[str, bool], list[Batch[Any]]] = {}
         self.moved: list[tuple[Options, list[Tensor]]] = []  # parameters with a gradient, whole
         self.sharded = sharded
+        self.order = None if torch.compiler.is_compiling() else states.Order(state)
         self._param_groups = param_groups
         self._states = state
+        self._portable = True  # whether all kernels are
 
     def add(
         self, group: dict[str, Any], place: int, columns: Columns, scalars: list[Tensor]
@@ -72,19 +65,39 @@ class Table:
         self._note_rounding(columns, scopes, first)
         options = Options.of(group)
         self.moved.append((options, params))
-        tensors = self._with_extras(group, place, columns)
-        whole = Section(group["kernel"], options, tensors, scopes)
-        self.sections += [whole] if self.sharded is None else self._parts(whole, self.sharded)
-
-    @cached_property
-    def order(self) -> states.Order:
-        """Return the states as they lie."""
-        return states.Order(self._states)
+        if params and group["state_dtype"] != "float32":
+            columns = self._with_extras(group, place, columns)
+        parts = [(True, columns, scopes)]
+        if self.sharded is not None:
+            parts = self._local_parts(self.sharded, columns, scopes)
+        for counted, tensors, own in parts:
+            assigned = kernels.assign(
+                group["kernel"], options, tensors, own, self_check.trusts_triton
+            )
+            for name, batch in assigned:
+                self.batches.setdefault((name, counted), []).append(batch)
+                self._portable &= name in kernels.PORTABLE
 
     def active(self) -> list[bool]:
         """Return, for each hidden vector, whether it has a row here."""
-        present = {scope for section in self.sections for scope in section.scopes}
+        batches = (batch for own in self.batches.values() for batch in own)
+        present = {scope for batch in batches for scope in batch.scopes}
         return [scope in present for scope in range(len(self.vectors.scalars))]
+
+    def can_measure(self) -> bool:
+        """Return whether v can be measured as it is about to be moved, which spares float64.
+
+        It may take a second sum: where that would be a second all-reduce, or one more wait for a
+        device, dots in float64 cost less, and compiled they cost nothing.
+        """
+        on_cpu = self.vectors.scalars[0].device.type == "cpu"
+        apart = self.sharded is None and not torch.compiler.is_compiling()
+        return on_cpu and apart and self._portable
+
+    def new_zeros(self, *shape: int) -> Tensor:
+        """Return float64 zeros where the scalars lie."""
+        home = self.vectors.scalars[0].device
+        return torch.zeros(shape, dtype=torch.float64, device=home)
 
     def _every_scalars(self, group: dict[str, Any]) -> list[Tensor]:
         """Return the scalars of all hidden vectors of a group.
@@ -104,17 +117,17 @@ class Table:
             return groups.places(group, params, first)
         return range(first, first + len(params))
 
-    def _parts(self, whole: Section, sharded: Sharding) -> list[Section]:
-        """Return a section as it lies on this rank, what goes into the sums apart from copies."""
-        counts = [sharded.counts(p) for p in whole.tensors.theta]
-        tensors = sharding.local(whole.tensors)
-        parts: list[Section] = []
+    def _local_parts(
+        self, sharded: Sharding, columns: Columns, scopes: Sequence[int]
+    ) -> list[tuple[bool, Columns, Sequence[int]]]:
+        """Return rows as they lie on this rank, those that go into the sums apart from copies."""
+        counts = [sharded.counts(p) for p in columns.theta]
+        tensors = sharding.local(columns)
+        parts: list[tuple[bool, Columns, Sequence[int]]] = []
         for counted in (True, False):
             rows = [i for i, x in enumerate(counts) if x == counted]
             if rows:
-                scopes = [whole.scopes[i] for i in rows]
-                own = tensors.take(rows)
-                parts.append(whole._replace(tensors=own, scopes=scopes, counted=counted))
+                parts.append((counted, tensors.take(rows), [scopes[i] for i in rows]))
         return parts
 
     def _note_rounding(self, columns: Columns, scopes: Sequence[int], first: int) -> None:
@@ -132,12 +145,10 @@ class Table:
 
     def _with_extras(self, group: dict[str, Any], place: int, columns: Columns) -> Columns:
         """Return the columns with those that only low-bit state has."""
-        state_dtype = group["state_dtype"]
-        if not columns.theta or state_dtype == "float32":
-            return columns
         extras: dict[str, Any] = {}
+        assert self.order is not None  # low-bit state is not for compiled steps
         own = self.order.find(columns.theta, place)
-        if state_dtype == "int8":
+        if group["state_dtype"] == "int8":
             for short, key in (("m", "exp_avg"), ("v", "hidden"), ("s", "exp_avg_var")):
                 extras[f"{short}_scales"] = [state[storage.SCALES[key]] for state in own]
         extras["index"] = self._index(group, place, columns.theta)
@@ -149,9 +160,5 @@ class Table:
         if not sharding.has_dtensors(params):
             return index
         shards = map(sharding.shard_number, params)
-        return [i + self._count * shard for i, shard in zip(index, shards, strict=True)]
-
-    @cached_property
-    def _count(self) -> int:
-        """Return how many parameters there are."""
-        return sum(len(group["params"]) for group in self._param_groups)
+        count = sum(len(group["params"]) for group in self._param_groups)
+        return [i + count * shard for i, shard in zip(index, shards, strict=True)]

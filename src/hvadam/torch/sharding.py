@@ -135,7 +135,8 @@ def find(
 
 def is_sharded(param_groups: Sequence[dict[str, Any]], shard_group: ProcessGroup | None) -> bool:
     """Return whether some of what the hidden vectors span may lie on other ranks."""
-    return shard_group is not None or any(has_dtensors(group["params"]) for group in param_groups)
+    tensors = map(operator.itemgetter("params"), param_groups)
+    return shard_group is not None or any(map(has_dtensors, tensors))
 
 
 def scalers_agree(param_groups: Sequence[dict[str, Any]], shard_group: ProcessGroup | None) -> bool:

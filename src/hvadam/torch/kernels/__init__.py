@@ -107,10 +107,11 @@ def assign(
     compiling = torch.compiler.is_compiling()
     if kernel in ("auto", "native") and not compiling and KERNELS["native"].available() is None:
         table = native.describe(tensors, scopes)
-        if len(table.taken):
-            yield "native", Batch(*_rows(tensors, scopes, table.taken), options, table)
-        if not len(table.rest):
+        if not table.rest:
+            yield "native", Batch(tensors, scopes, options, table)
             return
+        if table.taken:
+            yield "native", Batch(*_rows(tensors, scopes, table.taken), options, table)
         tensors, scopes = _rows(tensors, scopes, table.rest)
 
     if not compiling:

@@ -135,14 +135,15 @@ class Batch(NamedTuple, Generic[Own]):
     own: Own  # what its kernel knows of the tensors besides; None for the portable ones
     bias: tuple[list[Any], list[Any]] | None = None  # bias1 and bias2 where they are known
 
-    def open(self) -> Work:
-        """Return m, v and s in full: the tensors themselves, or decoded copies of low-bit state."""
+    def open(self) -> Columns:
+        """Return the columns with m, v and s in full: decoded copies where they are low-bit."""
         if not self.is_low_bit():
-            return Work(*self.tensors[2:5])
+            return self.tensors
         rows = range(len(self.tensors.m))
-        return Work(*([storage.decode(*self._stored(i, name)) for i in rows] for name in "mvs"))
+        full = ([storage.decode(*self._stored(i, name)) for i in rows] for name in "mvs")
+        return self.tensors._replace(**dict(zip("mvs", full, strict=True)))
 
-    def keep_average(self, i: int, work: Work) -> None:
+    def keep_average(self, i: int, work: Columns) -> None:
         """Store m and s of a tensor, and read m back: the dots are taken of what is kept."""
         if self.is_low_bit():
             bits = self._bits(i, stream=0)
@@ -150,7 +151,7 @@ class Batch(NamedTuple, Generic[Own]):
             storage.encode(work.s[i], *self._stored(i, "s"), storage.bits_for("s", bits))
             work.m[i].copy_(storage.decode(*self._stored(i, "m")))
 
-    def keep_hidden(self, i: int, work: Work) -> None:
+    def keep_hidden(self, i: int, work: Columns) -> None:
         """Store v of a tensor, and read it back."""
         if self.is_low_bit():
             bits = self._bits(i, stream=1)
@@ -202,14 +203,6 @@ def scaled(batches: Sequence[Batch[Any]], factor: Tensor) -> list[Batch[Any]]:
             on[device] = as_scalar(factor.to(devices.home(device)))
         made.append(batch._replace(options=batch.options._replace(factor=on[device])))
     return made
-
-
-class Work(NamedTuple):
-    """The tensors m, v and s that a kernel computes with."""
-
-    m: list[Tensor]
-    v: list[Tensor]
-    s: list[Tensor]
 
 
 def as_scalar(x: float | Tensor) -> float | Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from hvadam.torch import devices
 from hvadam.torch.kernels import loop, pieces, sums
-from hvadam.torch.kernels.batch import LARGEST, Batch, Box, Tensors, Work, as_scalar
+from hvadam.torch.kernels.batch import LARGEST, Batch, Box, Columns, Tensors, as_scalar
 
 
 def available() -> str | None:
@@ -58,9 +58,9 @@ def measure(batches: Sequence[Batch[None]], mix: Tensor, feet: Tensor) -> None:
     for batch in lists:
         weight = 1.0 - mix[batch.scopes[0]].item()
         for part in pieces.parts(batch):
-            m, v, _ = part.open()
-            m_hat = torch._foreach_div(m, part.bias_corrections()[0])
-            moved = torch._foreach_lerp(v, m_hat, weight)
+            work = part.open()
+            m_hat = torch._foreach_div(work.m, part.bias_corrections()[0])
+            moved = torch._foreach_lerp(work.v, m_hat, weight)
             feet[batch.scopes[0]] += sums.foot(_flat(moved)).to(feet)
 
 
@@ -85,10 +85,10 @@ def _sorted(batches: Sequence[Batch[None]]) -> tuple[list[Batch[None]], list[Bat
     return kinds
 
 
-def _average(batch: Batch[None], work: Work) -> None:
+def _average(batch: Batch[None], work: Columns) -> None:
     """Update m and s."""
     o = batch.options
-    m, v, s = work
+    m, v, s = work[2:5]
     g = _gradients(batch, m[0].dtype)
     if isinstance(o.beta1, Tensor):
         # Compiled by torch 2.13 lerp is wrong for 0-dim tensors and a weight of 0.5 or more.
@@ -115,7 +115,7 @@ def _average(batch: Batch[None], work: Work) -> None:
         _add_number(s, o.eps)
 
 
-def _dots(batch: Batch[None], work: Work, wide: bool) -> Tensor:
+def _dots(batch: Batch[None], work: Columns, wide: bool) -> Tensor:
     """Return the four dots, of one vector per operand: one call each for all tensors."""
     bias1, m, correction = batch.bias_corrections()[0], work.m, 1.0
     compiling = torch.compiler.is_compiling()
@@ -138,7 +138,7 @@ def _move(
     o = batch.options
     theta = batch.tensors.theta
     work = batch.open()
-    m, v, s = work
+    m, v, s = work[2:5]
     bias1, bias2 = batch.bias_corrections()
     m_hat = torch._foreach_div(m, bias1)
     _mix(v, m_hat, weight)

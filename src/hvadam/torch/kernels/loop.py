@@ -15,7 +15,7 @@ from torch import Tensor
 from hvadam.torch import devices
 from hvadam.torch.gradients import squared_norm
 from hvadam.torch.kernels import pieces, sums
-from hvadam.torch.kernels.batch import LARGEST, Batch, Box, Options, Work, as_scalar
+from hvadam.torch.kernels.batch import LARGEST, Batch, Box, Columns, Options, as_scalar
 
 
 class Piece(NamedTuple):
@@ -210,9 +210,8 @@ class _Scratch:
         return self._views
 
 
-def _rows(batch: Batch[None], work: Work, scratch: _Scratch) -> Iterator[tuple[int, Piece]]:
+def _rows(batch: Batch[None], work: Columns, scratch: _Scratch) -> Iterator[tuple[int, Piece]]:
     """Yield the tensors of a batch with their positions."""
-    tensors = batch.tensors
-    rows = zip(tensors.theta, tensors.g, *work, *batch.bias_corrections(), strict=True)
+    rows = zip(*work[:5], *batch.bias_corrections(), strict=True)
     for i, (*tensors, bias1, bias2) in enumerate(rows):
         yield i, Piece._make((*tensors, bias1, bias2, scratch.eps, scratch.gamma))

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.optim import Adam, AdamW, Optimizer
 
 from hvadam.torch.optimizer import HVAdam
-from hvadam.torch.survey import without_native
+from hvadam.torch.self_check import without_native
 
 LR = 1e-3
 FEW, MANY = 20, 200  # tensors that take a minute to compile, and a quarter of an hour

@@ -14,7 +14,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from hvadam import info
 from hvadam.torch.kernels import KERNELS
-from hvadam.torch.survey import kernels_of
+from hvadam.torch.self_check import kernels_of
 from hvadam_bench.studies._pairs import Clock, no_garbage_collection, race_all, warm_up
 from hvadam_bench.studies._results import to_json
 from hvadam_bench.studies._study import OnProgress, ignore_progress
@@ -74,8 +74,9 @@ class Trial:
     def inspect(self, *, temporaries: bool) -> Trial:
         """Look closer at one step: its kernels, its temporaries."""
         with self.contender.surroundings():
-            # What is compiled has its kernel built in, and would be compiled anew to be watched.
-            used = [] if self.contender.compiled else kernels_of(self.step)
+            self.step()
+            # What is compiled has its kernel built in.
+            used = [] if self.contender.compiled else kernels_of(self._optimizer)
             wanted = self.contender.options.get("kernel")
             if used and wanted in KERNELS and used != [wanted]:
                 raise RuntimeError(f"its tensors went to another kernel: {', '.join(used)}.")

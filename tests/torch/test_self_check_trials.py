@@ -10,26 +10,26 @@ import pytest
 import torch
 from made_parameters import AVAILABLE
 
-from hvadam.torch import agreement, kernels
-from hvadam.torch.agreement import STATES, Trial
+from hvadam.torch import kernels, self_check
 from hvadam.torch.kernels import foreach, loop, native
+from hvadam.torch.self_check import STATES, Trial
 
 
 @pytest.fixture(autouse=True)
 def _brief(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agreement, "STEPS", 2)
-    monkeypatch.setattr(agreement, "BATCHES", agreement.BATCHES[:1])
+    monkeypatch.setattr(self_check, "STEPS", 2)
+    monkeypatch.setattr(self_check, "BATCHES", self_check.BATCHES[:1])
 
 
 def every() -> dict[tuple[str, str], Trial]:
-    return {(trial.kernel, trial.state): trial for trial in agreement.trials()}
+    return {(trial.kernel, trial.state): trial for trial in self_check.trials()}
 
 
-@pytest.mark.parametrize("batch", agreement.BATCHES, ids=str)
+@pytest.mark.parametrize("batch", self_check.BATCHES, ids=str)
 def test_every_kernel_that_runs_here_is_tried_with_every_state(
     batch: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agreement, "BATCHES", (batch,))
+    monkeypatch.setattr(self_check, "BATCHES", (batch,))
     found = [trial for trial in every().values() if trial.unavailable is None]
     assert {(trial.kernel, trial.state) for trial in found} >= {
         (kernel, state) for kernel in AVAILABLE for state in STATES
@@ -73,4 +73,4 @@ def test_random_bits_of_another_seed_are_found(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_kernel_that_cannot_run_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "available", lambda: "it was not compiled.")
-    assert Trial("native", unavailable="it was not compiled.") in list(agreement.trials())
+    assert Trial("native", unavailable="it was not compiled.") in list(self_check.trials())
