@@ -30,7 +30,7 @@ OUTSIDE = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 RENAMED = {**OUTSIDE, "README.md": "index.md", "docs/decisions": "decisions/README.md"}
 # The way back from the explorer, which elsewhere stands alone.
 BACK = '<p><a href="../method.html">← hvadam: the method</a></p>'
-ASSETS = ("katex", "iframe-worker", "formulas.js", "site.css")
+ASSETS = ("katex.min.css", "katex.min.js", "iframe-worker.js", "formulas.js", "site.css")
 
 _LINK = re.compile(r"(\]\()([^)\s#]*)([^)\s]*\))|(<img [^>]*src=\")([^\"#]*)(\")")
 _HREF = re.compile(r"(<a [^>]*href=\")([^\"#]+)([#\"])")
@@ -52,9 +52,9 @@ def prepare(out: Path) -> None:
         (out / page.name).write_text(convert_html(page), encoding="utf-8")
     for source, name in OUTSIDE.items():
         (out / name).write_text(convert(ROOT / source, name), encoding="utf-8")
+    (out / "assets").mkdir()
     for name in ASSETS:
-        source = ROOT / "website" / name
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, out / "assets" / name)
+        shutil.copy(ROOT / "website" / name, out / "assets")
     reference = out / "reference"
     (reference / "options.md").write_text(options_page(), encoding="utf-8")
     (reference / "commands.md").write_text(commands_page(), encoding="utf-8")
