@@ -231,7 +231,9 @@ def run_heat(problem: Problem, contender: str, field: str, steps: int, folder: P
     heats: list[Heat] = []
     for i, (angle, chosen) in enumerate(zip(problem.angles, best, strict=True)):
         lrs: dict[Regime, float] = {"common": COMMON_LR, "tuned": chosen}
-        outcomes = {regime: run(lr, field, LATE * steps)[i] for regime, lr in lrs.items()}
+        outcomes: dict[Regime, Outcome] = {
+            regime: run(lr, field, LATE * steps)[i] for regime, lr in lrs.items()
+        }
         heats.append(Heat(angle, {lr: tried[lr][i] for lr in sorted(tried)}, lrs, outcomes))
     return heats
 

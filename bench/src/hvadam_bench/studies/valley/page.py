@@ -33,6 +33,7 @@ from hvadam_bench.studies.valley.result import (
     Comparison,
     Conditioning,
     Criterion,
+    FunctionResult,
     Regime,
     Shares,
     Verdict,
@@ -42,6 +43,7 @@ from hvadam_bench.studies.valley.result import (
 CLAIMS: dict[Criterion, str] = {"lowest": "lowest at the end", "first": "first at the target"}
 TITLES: dict[Regime, str] = {"common": "the paper's common rate", "tuned": "each its own best rate"}
 VALLEYS = ("f1", "f2", "fig3")
+ByRegime = dict[Regime, dict[str, Shares]]  # regime -> function -> contender -> share
 
 
 def render(results: Results, out: Path) -> list[Path]:
@@ -120,27 +122,25 @@ def _verdict(found: Verdict) -> str:
 def draw_race(found: Comparison) -> dict[str, Figure]:
     """Draw the race: maps of winners, win rates, duels, the angle, Fig. 3's triangle; by name."""
 
-    def columns(regime: Regime, name: str, one: Any) -> Shares:
-        shares = one.duels if name == "duels" else one.wins_of_all or one.wins
-        own = shares[key(regime, "lowest")]
-        return own[OURS] if name == "duels" else own
-
-    titles = {
-        "duels": "HVAdam against each: % of the starts on which\n"
-        f"HVAdam is lower after {found.steps} steps; ties count half",
-        "wins": f"Lowest after {found.steps} steps: % of the starts; ties are split",
-    }
-    shown = {
-        name: {
-            regime: {at: columns(regime, name, one) for at, one in found.functions.items()}
+    def shares(of: Callable[[FunctionResult], Mapping[str, Any]]) -> ByRegime:
+        return {
+            regime: {name: of(one)[key(regime, "lowest")] for name, one in found.functions.items()}
             for regime in REGIMES
         }
-        for name in titles
-    }
+
     suffixes = {at: "" if at == "2" else f"-{at}d" for at in found.angle}
     return {
         **{f"map-{criterion}": draw_maps(found, criterion) for criterion in CLAIMED},
-        **{name: _draw_shares(shown[name], titles[name], name == "duels") for name in titles},
+        "duels": _draw_shares(
+            shares(lambda one: {k: duels[OURS] for k, duels in one.duels.items()}),
+            "HVAdam against each: % of the starts on which\n"
+            f"HVAdam is lower after {found.steps} steps; ties count half",
+            is_duel=True,
+        ),
+        "wins": _draw_shares(
+            shares(lambda one: one.wins_of_all or one.wins),
+            f"Lowest after {found.steps} steps: % of the starts; ties are split",
+        ),
         **{f"angle{suffix}": draw_angle(found, at) for at, suffix in suffixes.items()},
         "triangle": draw_triangle(),
     }
@@ -237,9 +237,7 @@ def _draw_medians(axes: Axes, turn: Mapping[str, Any], regime: Regime) -> None:
     axes.set_xlabel("log10 of the median loss, by angle", fontsize="small")
 
 
-def _draw_shares(
-    tables: Mapping[Regime, Mapping[str, Shares]], title: str, is_duel: bool
-) -> Figure:
+def _draw_shares(tables: ByRegime, title: str, is_duel: bool = False) -> Figure:
     """Draw shares as numbers on colours: contenders down, functions across, regimes as panels."""
     first = tables["common"]
     names = list(dict.fromkeys(name for column in first.values() for name in column))

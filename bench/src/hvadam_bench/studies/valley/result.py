@@ -190,7 +190,9 @@ def judge_duels(shares: tuple[tuple[str, float], ...], starts: int) -> Verdict:
         halves = round(2 * share * starts)
         points = [min(max(50.0 * (halves - 2 * at), 0.0), 100.0) for at in range(starts)]
         found[name] = effects.compare(points, [100 - x for x in points], SCALE)
-    said = {name: one.verdict for name, one in effects.judge(found).items()}
+    said: dict[str, effects.Verdict] = {
+        name: one.verdict for name, one in effects.judge(found).items()
+    }
     order: tuple[effects.Verdict, ...] = ("behind", "undecided", "equal", "ahead")
     word = min(said.values(), key=order.index)
     return Verdict(word, {name: (share, said[name]) for name, share in shares})
