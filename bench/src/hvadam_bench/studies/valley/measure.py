@@ -32,6 +32,7 @@ from hvadam_bench.studies.valley.result import (
     summarize,
     turn,
 )
+from hvadam_bench.sweeping.search import ladder
 
 if TYPE_CHECKING:
     from hvadam_bench.studies.valley.race import Outcome
@@ -41,7 +42,7 @@ LATE = 3  # the horizon, in budgets
 # method that treats all directions alike draws a level line.
 ANGLES = (0.0, 1.0, 5.0, 10.0, 20.0, 30.0, 45.0)
 
-# Learning rates 1e-4, 3e-4, ..., 1e-1 for everyone, by their place in 1, 3, 10, 30, ... When the
+# Learning rates 1e-4, 3e-4, ..., 1e-1 for everyone, by their rung on the ladder from 1. When the
 # best is at an end the grid grows there, up to the limits, for everyone alike.
 _GRID = range(-8, -1)
 _LIMITS = range(-16, 9)
@@ -61,22 +62,13 @@ class Quadratics:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run.
-
-    Attributes:
-        problems: The functions.
-        contenders: Who races, the paper's four among them.
-        steps: The budget of a run.
-        turned: The dimensions in which f2 is turned from one axis to the diagonal.
-        start: Where paths begin that are drawn instead of a race; empty for a race.
-        quadratics: The valleys of growing condition numbers, if they are run.
-    """
+    """What is run: a race, or the paths from one start, or quadratics."""
 
     problems: tuple[Problem, ...]
-    contenders: tuple[str, ...]
-    steps: int
-    turned: tuple[int, ...] = ()
-    start: tuple[float, ...] = ()
+    contenders: tuple[str, ...]  # the paper's four among them
+    steps: int  # the budget of a run
+    turned: tuple[int, ...] = ()  # the dimensions in which f2 turns from an axis to the diagonal
+    start: tuple[float, ...] = ()  # where paths begin that are drawn instead of a race
     quadratics: Quadratics | None = None
 
 
@@ -113,8 +105,12 @@ def plan(
         return Plan((), (), steps, quadratics=Quadratics())
     # Races are of single steps, and many starts at once: there is no line to search along.
     known = [name for name in racers.names() if not racers.get(name).closure]
-    _refuse_unknown("function", functions, [*FUNCTIONS])
-    _refuse_unknown("contender", contenders, known, own_hint("contender"))
+    hint = f" {own_hint('contender')}"
+    choices = ("function", functions, [*FUNCTIONS], ""), ("contender", contenders, known, hint)
+    for what, given, there, more in choices:
+        for name in [name for name in given if name not in there]:
+            said = f"valley: there is no {what} {name!r}; {instead(name, there)}{more}"
+            raise ValueError(said)
     chosen = {*PAPER_FOUR, *contenders} if not all else {*known} - {TRIAL}
     problems = tuple(Problem(name) for name in functions)
     turned = (2, MANY_DIMENSIONS) if all else (2,)
@@ -125,14 +121,6 @@ def plan(
         turned if "f2" in functions else (),
         _read_start(start, problems) if start is not None else (),
     )
-
-
-def _refuse_unknown(what: str, given: tuple[str, ...], known: list[str], hint: str = "") -> None:
-    for name in given:
-        if name not in known:
-            raise ValueError(
-                f"valley: there is no {what} {name!r}; {instead(name, known)} {hint}".rstrip()
-            )
 
 
 def _read_start(text: str, problems: tuple[Problem, ...]) -> tuple[float, ...]:
@@ -222,12 +210,12 @@ def run_heat(problem: Problem, contender: str, field: str, steps: int, folder: P
     wanted = {*_GRID}
     while wanted:
         for k in wanted:
-            lr = _rate(k)
+            lr = ladder(1.0, k)
             tried[lr] = [float(np.median(part.loss)) for part in run(lr, "tuning", steps)]
         places = range(len(problem.angles))
         best = [min(tried, key=lambda lr: (tried[lr][i], lr)) for i in places]
-        wanted = {k for k in _LIMITS if {_rate(k - 1), _rate(k + 1)} & {*best}}
-        wanted = {k for k in wanted if _rate(k) not in tried}
+        around = {k + side for k in _LIMITS if ladder(1.0, k) in best for side in (-1, 1)}
+        wanted = {k for k in around if k in _LIMITS and ladder(1.0, k) not in tried}
     heats: list[Heat] = []
     for i, (angle, chosen) in enumerate(zip(problem.angles, best, strict=True)):
         lrs: dict[Regime, float] = {"common": COMMON_LR, "tuned": chosen}
@@ -267,8 +255,3 @@ def run_or_read(
     np.savez(content, **found._asdict())
     write_atomically(path, content.getvalue())
     return found
-
-
-def _rate(k: int) -> float:
-    """Return the k-th of ..., 0.3, 1, 3, 10, ...; the 0th is 1."""
-    return float(f"{3 if k % 2 else 1}e{k // 2}")

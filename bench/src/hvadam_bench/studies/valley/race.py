@@ -51,19 +51,14 @@ _PAPER: dict[str, Mapping[str, Any]] = {
 class Outcome(NamedTuple):
     """How each start fared.
 
-    Attributes:
-        loss: After the budget, the mean over the last LAST steps: with a constant rate a run ends
-            in a cycle around a kink, and one loss of it would be a matter of its phase. Infinite
-            if diverged by then.
-        late_loss: After the horizon, likewise.
-        reached: The first step with a loss of at most TARGET, -1 if there was none.
-        diverged: The step at which the run was ended, -1 if it never was.
+    A loss at the end is the mean over the last LAST steps, and infinite if the run diverged. With a
+    constant rate a run ends in a cycle around a kink, and one loss would be a matter of its phase.
     """
 
-    loss: Array
-    late_loss: Array
-    reached: np.ndarray
-    diverged: np.ndarray
+    loss: Array  # after the budget
+    late_loss: Array  # after the horizon
+    reached: np.ndarray  # the first step with a loss of at most TARGET, -1 if there was none
+    diverged: np.ndarray  # the step at which the run was ended, -1 if it never was
 
 
 def run(
@@ -93,8 +88,8 @@ def walk(
     """
     spec = get(contender)
     x, gradient = starts.copy(), np.zeros_like(starts)
-    theta, g = torch.from_numpy(x), torch.from_numpy(gradient)
-    movers = make_movers(contender, {**options_of(contender, steps), "lr": lr}, theta, g)
+    rows = torch.from_numpy(x), torch.from_numpy(gradient)
+    movers = make_movers(contender, {**options_of(contender, steps), "lr": lr}, *rows)
     places, frozen = x.copy(), np.zeros(len(x), bool)
     while True:
         loss, gradient[:] = problem.evaluate(x)

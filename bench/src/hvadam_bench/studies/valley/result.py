@@ -107,30 +107,19 @@ class FunctionResult:
 class Comparison:
     """The race on the paper's functions.
 
-    Attributes:
-        versions: What it was made with.
-        steps: The budget.
-        horizon: How long a run may take to reach the target.
-        target: The loss at which a run has converged.
-        last: Steps over which the loss at the end is averaged.
-        common_lr: The paper's learning rate for all.
-        grid: Cells across and along the valley; one start is drawn in each.
-        sample: Starts of the angle study.
-        tuning_starts: Starts on which learning rates are chosen.
-        functions: By name.
-        angle: As f2 turns: dimension -> contender -> regime -> angle by angle the ``angle``, the
-            ``lr`` (tuned at each), the quartiles of the ``loss`` and how many ``diverged``.
+    ``angle`` says what happens as f2 turns: dimension -> contender -> regime -> angle by angle the
+    ``angle``, the ``lr`` (tuned at each), the quartiles of the ``loss`` and how many ``diverged``.
     """
 
-    versions: Mapping[str, str]
-    steps: int
-    horizon: int
-    target: float
-    last: int
-    common_lr: float
-    grid: tuple[int, int]
-    sample: int
-    tuning_starts: int
+    versions: Mapping[str, str]  # what it was made with
+    steps: int  # the budget
+    horizon: int  # how long a run may take to reach the target
+    target: float  # the loss at which a run has converged
+    last: int  # steps over which the loss at the end is averaged
+    common_lr: float  # the paper's, for all
+    grid: tuple[int, int]  # cells across and along the valley; one start is drawn in each
+    sample: int  # starts of the angle study
+    tuning_starts: int  # on which learning rates are chosen
     functions: Mapping[str, FunctionResult]
     angle: Mapping[str, Mapping[str, Mapping[Regime, Any]]]
 
@@ -150,23 +139,16 @@ class Comparison:
 class Conditioning:
     """The race down quadratics of growing condition numbers.
 
-    Attributes:
-        versions: What it was made with.
-        seeds: Valleys of a kind.
-        arrived: The share of the start's loss at which a run has converged.
-        most: Steps of a run.
-        growth: Dimension -> racer -> ``points``, which have for each ``condition`` number the
-            median ``steps`` at the best ``rate``, None if most did not converge; and ``exponent``,
-            the p of steps ~ conditionᵖ, None if fewer than three converged.
-        noise: Racer -> for each ``noise``, in lengths of the gradient, the median share of the loss
-            that is ``left`` at the best ``rate``.
-        noisy_condition, noisy_dimension, noisy_steps: Of the valleys with noise.
+    ``growth`` is dimension -> racer -> ``points``, which have for each ``condition`` number the
+    median ``steps`` at the best ``rate``, None if most did not converge; and ``exponent``, the p of
+    steps ~ conditionᵖ, None if fewer than three converged. ``noise`` is racer -> for each ``noise``
+    in lengths of the gradient, the median share of the loss ``left`` at the best ``rate``.
     """
 
-    versions: Mapping[str, str]
-    seeds: int
-    arrived: float
-    most: int
+    versions: Mapping[str, str]  # what it was made with
+    seeds: int  # valleys of a kind
+    arrived: float  # the share of the start's loss at which a run has converged
+    most: int  # steps of a run
     growth: Mapping[str, Mapping[str, Table]]
     noise: Mapping[str, Any]
     noisy_condition: float
