@@ -137,10 +137,7 @@ def chromium() -> Iterator[Browser]:
 def visit(tab: Browser, page: Path, size: str, ground: str) -> list[str]:
     """Open a page and return what is wrong with it."""
     tab.events.clear()
-    features = [{"name": "prefers-color-scheme", "value": ground}]
-    tab.call("Emulation.setEmulatedMedia", features=features)
-    window = {"width": SIZES[size], "height": 900, "deviceScaleFactor": 1}
-    tab.call("Emulation.setDeviceMetricsOverride", **window, mobile=size == "phone")
+    tab.fit(size, ground)
     tab.call("Page.navigate", url=page.as_uri())
     tab.wait_for("document.readyState !== 'loading'")
     tab.evaluate(EAGER)
