@@ -84,6 +84,19 @@ class Browser:
             else:
                 return answer["result"]
 
+    def fit(self, size: str, ground: str, height: int = 900, calm: bool = False) -> None:
+        """Give the window its size, and the ground and the motion that its reader prefers."""
+        preferred = {
+            "color-scheme": ground,
+            "reduced-motion": "reduce" if calm else "no-preference",
+        }
+        features = [
+            {"name": f"prefers-{name}", "value": value} for name, value in preferred.items()
+        ]
+        self.call("Emulation.setEmulatedMedia", features=features)
+        window = {"width": SIZES[size], "height": height, "deviceScaleFactor": 1}
+        self.call("Emulation.setDeviceMetricsOverride", **window, mobile=size == "phone")
+
     def evaluate(self, expression: str) -> Any:
         """The value of a script."""
         found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
@@ -161,30 +174,20 @@ def look(page: Path, folder: Path, size: str, ground: str) -> list[str]:
     """Take the pictures of one size and ground; returns what is wrong."""
     width = SIZES[size]
     with browser() as tab:
-
-        def resize(height: int) -> None:
-            tab.call(
-                "Emulation.setDeviceMetricsOverride",
-                **{"width": width, "height": height, "deviceScaleFactor": 1},
-                mobile=size == "phone",
-            )
-
-        features = [{"name": "prefers-color-scheme", "value": ground}]
-        tab.call("Emulation.setEmulatedMedia", features=features)
-        resize(900)
+        tab.fit(size, ground)
         tab.call("Page.navigate", url=page.resolve().as_uri())
         tab.wait_for("document.readyState === 'complete'")
         wide = tab.evaluate(WIDTH)
-        resize(tab.evaluate(HEIGHT))
+        tab.fit(size, ground, tab.evaluate(HEIGHT))
         drawn = tab.wait_for(DRAWN)
         tab.picture(folder / f"{size}-{ground}.png")
         if tab.evaluate("document.querySelector('.fold') !== null"):
             tab.evaluate("document.querySelectorAll('details').forEach((one) => one.open = true)")
             wide = max(wide, tab.evaluate(WIDTH))
-            resize(tab.evaluate(HEIGHT))
+            tab.fit(size, ground, tab.evaluate(HEIGHT))
             tab.picture(folder / f"{size}-{ground}-unfolded.png")
         hinted = tab.wait_for(HINTED, seconds=5)
-        resize(900)
+        tab.fit(size, ground)
         tab.evaluate("document.querySelector('td button')?.click()")
         if tab.evaluate("document.querySelector('dialog')?.open"):
             tab.picture(folder / f"{size}-{ground}-runs.png")

@@ -22,6 +22,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import griffe
+
 ROOT = Path(__file__).resolve().parents[1]
 REPOSITORY = "https://github.com/hvadam/hvadam/blob/main/"
 # Pages outside of docs/, and what they are called on the site.
@@ -30,7 +32,7 @@ OUTSIDE = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 RENAMED = {**OUTSIDE, "README.md": "index.md", "docs/decisions": "decisions/README.md"}
 # The way back from the explorer, which elsewhere stands alone.
 BACK = '<p><a href="../method.html">← hvadam: the method</a></p>'
-ASSETS = ("katex", "iframe-worker", "formulas.js", "site.css")
+ASSETS = ("katex.min.css", "katex.min.js", "iframe-worker.js", "formulas.js", "site.css")
 
 _LINK = re.compile(r"(\]\()([^)\s#]*)([^)\s]*\))|(<img [^>]*src=\")([^\"#]*)(\")")
 _HREF = re.compile(r"(<a [^>]*href=\")([^\"#]+)([#\"])")
@@ -52,9 +54,9 @@ def prepare(out: Path) -> None:
         (out / page.name).write_text(convert_html(page), encoding="utf-8")
     for source, name in OUTSIDE.items():
         (out / name).write_text(convert(ROOT / source, name), encoding="utf-8")
+    (out / "assets").mkdir()
     for name in ASSETS:
-        source = ROOT / "website" / name
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, out / "assets" / name)
+        shutil.copy(ROOT / "website" / name, out / "assets")
     reference = out / "reference"
     (reference / "options.md").write_text(options_page(), encoding="utf-8")
     (reference / "commands.md").write_text(commands_page(), encoding="utf-8")
@@ -146,8 +148,6 @@ def _spell(kind: Any) -> str:
 
 def _arguments() -> Iterator[tuple[str, str]]:
     """Yield the arguments of HVAdam and what its docstring says of each, on one line."""
-    import griffe
-
     loaded: Any = griffe.load("hvadam.torch.optimizer", search_paths=[ROOT / "src"])
     for section in loaded["HVAdam"].docstring.parse("google"):
         if section.kind is griffe.DocstringSectionKind.parameters:
@@ -186,6 +186,17 @@ def _commands(group: Any, words: str) -> Iterator[tuple[str, Any]]:
         yield f"{words} {name}", command
         if hasattr(command, "commands"):
             yield from _commands(command, f"{words} {name}")
+
+
+class Examples(griffe.Extension):
+    """Gives the examples of docstrings the heading under which griffe knows them for code."""
+
+    def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
+        """Rename the section of one object, as soon as it is read."""
+        if obj.docstring:
+            obj.docstring.value = re.sub(
+                r"^Example:$", "Examples:", obj.docstring.value, flags=re.M
+            )
 
 
 if __name__ == "__main__":

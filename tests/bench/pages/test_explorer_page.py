@@ -39,14 +39,7 @@ class Explorer:
     ) -> None:
         """Load the page at an address, or at a query if it begins so, played only if not calm."""
         self.tab.events.clear()
-        motion = "reduce" if calm else "no-preference"
-        features = [
-            {"name": "prefers-color-scheme", "value": ground},
-            {"name": "prefers-reduced-motion", "value": motion},
-        ]
-        self.tab.call("Emulation.setEmulatedMedia", features=features)
-        window = {"width": SIZES[size], "height": 900, "deviceScaleFactor": 1}
-        self.tab.call("Emulation.setDeviceMetricsOverride", **window, mobile=size == "phone")
+        self.tab.fit(size, ground, calm=calm)
         self.tab.call("Emulation.setTouchEmulationEnabled", enabled=size == "phone")
         self.tab.call("Page.navigate", url="about:blank")  # another address alone loads nothing
         self.tab.call(

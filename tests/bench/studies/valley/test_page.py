@@ -15,8 +15,9 @@ from hvadam_bench import contenders
 from hvadam_bench.cli import main
 from hvadam_bench.pages.figures import encode_svg, save
 from hvadam_bench.studies._results import load
-from hvadam_bench.studies.valley import figures, page, paths, plan
+from hvadam_bench.studies.valley import page, paths
 from hvadam_bench.studies.valley.functions import Problem
+from hvadam_bench.studies.valley.measure import plan
 from hvadam_bench.studies.valley.result import PAPER_FOUR, Comparison
 
 ROOT = Path(__file__).parents[4]
@@ -38,7 +39,7 @@ def test_the_page_links_every_figure(committed: Comparison, shown: str) -> None:
     assert len(linked) >= 10
     for figure in linked:
         assert (ROOT / "docs" / figure).stat().st_size < 150_000
-    drawn = {f"figures/valley-{name}.png" for name in figures.draw_race(committed)}
+    drawn = {f"figures/valley-{name}.png" for name in page.draw_race(committed)}
     assert drawn <= set(linked)
 
 
@@ -66,8 +67,8 @@ def test_the_table_of_verdicts_shows_shares(committed: Comparison, shown: str) -
 
 
 def test_maps_are_titled_by_rate_and_show_every_start(committed: Comparison) -> None:
-    drawn = figures.draw_maps(committed, "lowest")
-    assert [axes.get_title() for axes in drawn.axes[:2]] == list(figures.TITLES.values())
+    drawn = page.draw_maps(committed, "lowest")
+    assert [axes.get_title() for axes in drawn.axes[:2]] == list(page.TITLES.values())
     across, along = committed.grid
     for axes in drawn.axes:
         [image] = axes.get_images()
@@ -87,11 +88,11 @@ def test_paths_end_where_the_runs_end() -> None:
 
 def test_all_are_everyone_but_the_trials_and_line_searches() -> None:
     searching = {name for name in contenders.names() if contenders.get(name).closure}
-    everyone = plan.plan(all=True)
+    everyone = plan(all=True)
     assert set(contenders.names()) - set(everyone.contenders) == {contenders.TRIAL, *searching}
     assert everyone.turned == (2, 10)
-    assert plan.plan().contenders == PAPER_FOUR
-    assert plan.plan(contenders=("sgd",), functions=("f1",)).contenders == ("sgd", *PAPER_FOUR)
+    assert plan().contenders == PAPER_FOUR
+    assert plan(contenders=("sgd",), functions=("f1",)).contenders == ("sgd", *PAPER_FOUR)
 
 
 @pytest.mark.parametrize(

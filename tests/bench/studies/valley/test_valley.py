@@ -18,17 +18,18 @@ from torch import Tensor
 
 from hvadam_bench.contenders import create, get, names
 from hvadam_bench.studies import _results
-from hvadam_bench.studies.valley import measure, race
+from hvadam_bench.studies.valley import race, result
 from hvadam_bench.studies.valley.functions import FIELDS, FUNCTIONS, Array, Problem
-from hvadam_bench.studies.valley.measure import ANGLES, Heat, run_heat
+from hvadam_bench.studies.valley.measure import ANGLES, run_heat
+from hvadam_bench.studies.valley.page import best_other
 from hvadam_bench.studies.valley.paths import follow
 from hvadam_bench.studies.valley.result import (
     OTHERS,
     REGIMES,
     Comparison,
     FunctionResult,
+    Heat,
     Regime,
-    best_other,
     judge_duels,
 )
 
@@ -198,10 +199,10 @@ def test_the_grid_of_rates_grows_until_the_best_is_inside(
         return race.Outcome(loss, loss, never, never)
 
     monkeypatch.setattr(race, "run", run)
-    [result] = run_heat(Problem("f1"), "adam", "grid", 10, tmp_path)
-    rates = list(result.tuning)
+    [found] = run_heat(Problem("f1"), "adam", "grid", 10, tmp_path)
+    rates = list(found.tuning)
     assert (rates[0], rates[-1]) == tried
-    assert result.lrs == {"common": 1e-3, "tuned": min(best, 1e4)}
+    assert found.lrs == {"common": 1e-3, "tuned": min(best, 1e4)}
 
 
 def test_what_is_there_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +221,7 @@ def test_what_is_there_is_not_run_again(tmp_path: Path, monkeypatch: pytest.Monk
     done = len(calls)
     [again] = run_heat(problem, "sgd", "sample", 20, tmp_path)
     assert len(calls) == done
-    assert measure.turn([again]) == measure.turn([first])
+    assert result.turn([again]) == result.turn([first])
     assert again.tuning == first.tuning
 
     kept = sorted(tmp_path.rglob("*.npz"))
@@ -240,21 +241,21 @@ def test_summaries_count_ties_failures_and_divergence() -> None:
         "adabelief": [inf, inf, inf, inf],
         "hvadam": [0.5, 1e-15, inf, inf],
     }
-    heats: dict[str, list[Heat]] = {}
+    heats: dict[str, Heat] = {}
     for name, values in losses.items():
         diverged = [1 if x == inf else -1 for x in values]
         outcome = race.Outcome(*map(np.array, (values, values, nobody, diverged)))
         both: dict[Regime, race.Outcome] = {regime: outcome for regime in REGIMES}
         lrs: dict[Regime, float] = {regime: 1e-3 for regime in REGIMES}
-        heats[name] = [Heat(0.0, {1e-3: inf}, lrs, both)]
-    found = measure.summarize(Problem("f1"), heats)
+        heats[name] = Heat(0.0, {1e-3: inf}, lrs, both)
+    found = result.summarize(Problem("f1"), heats)
     last = {"sgd_ema": 0.0, "adabelief": 0.0}
     assert found.wins["common lowest"] == {"adam": 0.375, "hvadam": 0.375, **last}
     assert found.wins["tuned first"] == {"adam": 0.0, "hvadam": 0.0, **last}
     assert found.wins_of_all == {}
     assert found.duels["common lowest"]["hvadam"]["adam"] == 0.5
-    assert found.contenders["hvadam"].tuned.diverged == 2
-    assert found.contenders["hvadam"].tuned.loss == (1e-15, 0.5, None)
+    assert found.contenders["hvadam"]["tuned"]["diverged"] == 2
+    assert found.contenders["hvadam"]["tuned"]["loss"] == [1e-15, 0.5, None]
     assert found.map["common lowest"] == "d=-b"
     text = json.dumps(_results.to_json(found), allow_nan=False)
     assert _results.from_json(FunctionResult, json.loads(text)) == found
@@ -272,7 +273,7 @@ def test_summaries_count_ties_failures_and_divergence() -> None:
     ],
 )
 def test_verdicts_are_those_of_the_sign_flips(adam: float, sgd: float, word: str) -> None:
-    found = judge_duels({"adam": adam, "sgd_ema": sgd}, 440)
+    found = judge_duels((("adam", adam), ("sgd_ema", sgd)), 440)
     assert found.word == word
     assert {name: share for name, (share, _) in found.duels.items()} == {
         "adam": adam,
@@ -283,7 +284,7 @@ def test_verdicts_are_those_of_the_sign_flips(adam: float, sgd: float, word: str
 def test_equal_racers_are_seldom_told_apart() -> None:
     rng = np.random.default_rng(4)
     wins = rng.binomial(200, 0.5, (300, 3)) / 200
-    said = [judge_duels(dict(zip("abc", row, strict=True)), 200).duels.values() for row in wins]
+    said = [judge_duels(tuple(zip("abc", row, strict=True)), 200).duels.values() for row in wins]
     wrong = sum(any(word in ("ahead", "behind") for _, word in row) for row in said)
     assert wrong / len(wins) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / len(wins))
 
@@ -308,9 +309,9 @@ def test_functions_are_sorted_by_verdict_and_rivals_by_how_often(committed: Comp
 @pytest.mark.parametrize("end", [0, -1])
 def test_the_best_other_of_the_paper_has_the_lowest_median(committed: Comparison, end: int) -> None:
     turn = committed.angle["2"]
-    medians = {name: turn[name].common[end].loss[1] for name in OTHERS}
+    medians = {name: turn[name]["common"][end]["loss"][1] for name in OTHERS}
     name, found = best_other(turn, "common", end)
-    assert found.loss[1] == medians[name] == min(x for x in medians.values() if x is not None)
+    assert found["loss"][1] == medians[name] == min(x for x in medians.values() if x is not None)
 
 
 def test_a_full_disk_leaves_no_draft_of_a_heat(

@@ -39,7 +39,8 @@ def render(results: Results, out: Path) -> list[Path]:
     }
     if front.exists():
         texts[front] = replace_block(front.read_text(encoding="utf-8"), evidence)
-    figures = {docs / "figures" / name: content for name, content in drawn.items()}
+    named = "".join(texts.values())  # the folding page has its own inside
+    figures = {docs / "figures" / name: drawn[name] for name in drawn if f"figures/{name}" in named}
     files = {path: text.encode() for path, text in texts.items()} | figures
     for path, content in files.items():
         write_atomically(path, content)

@@ -1,13 +1,10 @@
-r"""The paper's toy functions, at any angle and in any dimension, with exact gradients and starts.
+"""The paper's toy functions, at any angle and in any dimension, with exact gradients and starts.
 
 Each function is written in its own coordinates z, in which a valley's floor lies along the last
-axis, and turned: f(x) = base(Rᵀx). R is the rotation by an angle in the plane of the last axis
-and the diagonal of the others, so that in two dimensions
-
-$$z_1 = x \cos\varphi - y \sin\varphi, \quad z_2 = x \sin\varphi + y \cos\varphi$$
-
-f1 at 45 degrees is f2. All is float64 NumPy over rows: one row is one start, and no row's numbers
-depend on how many there are.
+axis, and turned: f(x) = base(Rᵀx). R is the rotation by an angle φ in the plane of the last axis
+and the diagonal of the others: in the plane, z = (x cos φ - y sin φ, x sin φ + y cos φ). f1 at 45
+degrees is f2. All is float64 NumPy over rows: one row is one start, and no row's numbers depend on
+how many there are.
 """
 
 from __future__ import annotations
@@ -106,12 +103,6 @@ class Problem:
         name: A key of ``FUNCTIONS``.
         turned: Angles in degrees; none stands for the paper's.
         dimension: At least 2; even for f3.
-
-    Example:
-        >>> problem = Problem("f2")
-        >>> loss, gradient = problem.evaluate(np.array([[0.5, 1.0]]))
-        >>> loss.round(6).tolist(), gradient.round(6).tolist()
-        ([2.15], [[-3.9, 4.1]])
     """
 
     name: str
@@ -150,11 +141,6 @@ class Problem:
         A "grid" of the plane has one in each cell; the other fields are drawn uniformly. The
         valleys are symmetric: from the centres of the cells three runs of four would mirror others,
         and steps of one length would meet a lattice. So starts are drawn.
-
-        Example:
-            >>> grid = Problem("f1").starts("grid")
-            >>> grid.shape, np.unique(np.abs(grid), axis=0).shape
-            ((440, 2), (440, 2))
         """
         count, seed = FIELDS[field]
         low, high = (np.resize(end, self.dimension) for end in np.array(self.function.window).T)

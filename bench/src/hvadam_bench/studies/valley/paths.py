@@ -28,23 +28,12 @@ Paths = Mapping[str, Array]  # contender -> x, y and loss after 0, 1, 2, ... ste
 
 
 def draw(
-    problem: Problem,
-    contenders: Sequence[str],
-    steps: int,
-    out: Path,
-    start: Sequence[float] = (),
+    problem: Problem, contenders: Sequence[str], steps: int, out: Path, start: Sequence[float] = ()
 ) -> Path:
-    """Run contenders from one start at the paper's rate, and draw their paths.
+    """Run contenders from one start at the paper's rate, draw their paths and return the figure.
 
-    Args:
-        problem: A function in the plane.
-        contenders: Too many to be told apart stand for the paper's four.
-        steps: Steps of each path.
-        out: Where ``docs/figures/`` lies.
-        start: In x; the function's own if none is given.
-
-    Returns:
-        The figure.
+    Too many to be told apart stand for the paper's four. The start is in x, the function's own if
+    none is given; ``out`` is where ``docs/figures/`` lies.
     """
     from hvadam_bench.studies.valley.race import COMMON_LR
 

@@ -1,22 +1,25 @@
-"""Many starts of one problem at once, each a run of its own.
+"""Many runs of one problem at once, a row each: from all its starts, or at all learning rates.
 
-A contender that moves each coordinate by its own gradients alone holds all starts in one tensor.
-The others would mix them there: a hidden vector or a norm over all starts is another problem. They
-have a form below that takes their one statistic per row, or an optimizer per start, which is slow.
-A test holds every contender, bit for bit, to its single runs.
+A contender that moves each coordinate by its own gradients alone holds all rows in one tensor. The
+others would mix them there: a hidden vector or a norm over all rows is another problem. They have a
+form below that takes their one statistic per row, or an optimizer per row, which is slow. A test
+holds every contender, bit for bit, to its single runs.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from statistics import linear_regression
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from hvadam._version import __version__
 from hvadam.core import scalars as policy
 from hvadam.torch import kernels
 from hvadam.torch.kernels import Batch, Columns, Options
@@ -24,7 +27,12 @@ from hvadam_bench.contenders import ABLATION, OURS, create, get
 from hvadam_bench.contenders._implementations._base import Moving
 from hvadam_bench.contenders._implementations.adai import Adai
 from hvadam_bench.contenders._implementations.fromage import Fromage
+from hvadam_bench.studies._study import OnProgress
 from hvadam_bench.studies.valley.functions import HUGE, Array, Problem
+from hvadam_bench.studies.valley.result import Conditioning
+
+if TYPE_CHECKING:
+    from hvadam_bench.studies.valley.measure import Quadratics
 
 TARGET = 1e-3
 LAST = 10  # steps over which the loss at the end is averaged
@@ -43,19 +51,14 @@ _PAPER: dict[str, Mapping[str, Any]] = {
 class Outcome(NamedTuple):
     """How each start fared.
 
-    Attributes:
-        loss: After the budget, the mean over the last LAST steps: with a constant rate a run ends
-            in a cycle around a kink, and one loss of it would be a matter of its phase. Infinite
-            if diverged by then.
-        late_loss: After the horizon, likewise.
-        reached: The first step with a loss of at most TARGET, -1 if there was none.
-        diverged: The step at which the run was ended, -1 if it never was.
+    A loss at the end is the mean over the last LAST steps, and infinite if the run diverged. With a
+    constant rate a run ends in a cycle around a kink, and one loss would be a matter of its phase.
     """
 
-    loss: Array
-    late_loss: Array
-    reached: np.ndarray
-    diverged: np.ndarray
+    loss: Array  # after the budget
+    late_loss: Array  # after the horizon
+    reached: np.ndarray  # the first step with a loss of at most TARGET, -1 if there was none
+    diverged: np.ndarray  # the step at which the run was ended, -1 if it never was
 
 
 def run(
@@ -85,8 +88,8 @@ def walk(
     """
     spec = get(contender)
     x, gradient = starts.copy(), np.zeros_like(starts)
-    theta, g = torch.from_numpy(x), torch.from_numpy(gradient)
-    movers = make_movers(contender, {**options_of(contender, steps), "lr": lr}, theta, g)
+    rows = torch.from_numpy(x), torch.from_numpy(gradient)
+    movers = make_movers(contender, {**options_of(contender, steps), "lr": lr}, *rows)
     places, frozen = x.copy(), np.zeros(len(x), bool)
     while True:
         loss, gradient[:] = problem.evaluate(x)
@@ -200,18 +203,145 @@ class FromageRows(Fromage):
         param.sub_(grad * scale * lr).div_(math.sqrt(1 + lr**2))
 
 
-FORMS: dict[str, Any] = {
-    "adai": lambda name, options, theta, g: AdaiRows(
+def _as_rows(kind: type) -> Callable[..., Any]:
+    """Return how to build a form that moves the rows of one parameter."""
+    return lambda name, options, theta, g: kind(
         [parameter(theta, g)], **{**get(name).defaults, **options}
-    ),
-    "fromage": lambda name, options, theta, g: FromageRows(
-        [parameter(theta, g)], **{**get(name).defaults, **options}
-    ),
+    )
+
+
+FORMS: dict[str, Callable[..., Any]] = {
+    "adai": _as_rows(AdaiRows),
+    "fromage": _as_rows(FromageRows),
     # Muon orthogonalizes matrices only, so to vectors it is an AdamW.
     "muon": lambda name, options, theta, g: create(
         name, [parameter(theta.view(-1), g.view(-1))], **options
     ),
-    OURS: HiddenRows,
-    "hvadam1": HiddenRows,
-    "hvadam2": HiddenRows,
+    **dict.fromkeys((OURS, "hvadam1", "hvadam2"), HiddenRows),
 }
+
+
+Point = dict[str, Any]  # the condition number, the fewest steps and their rate
+
+# How the cost of a valley grows with its condition number, and what noise makes of it. The valleys
+# are quadratics ½ xᵀAx turned at random, with eigenvalues from 1 down to 1/condition in equal
+# ratios, started with the same loss along every axis. The rate is tuned for every racer at every
+# point: all rates run side by side. A step of every racer is its rate times something that the
+# gradients alone decide, so a row at rate r is the row at rate 1 of y in x = start + r·y.
+
+CONVERGED = 1e-6  # of the loss at the start
+SEEDS = 5  # valleys of a kind; a rate converges where most of them do
+RATES = tuple(10.0 ** (k / 4) for k in range(-16, 13))
+NOISE = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)  # lengths of the gradient
+NOISY_CONDITION, NOISY_DIMENSION = 1e3, 100
+
+# The racers' options, at their rate 1; nobody decays by default but AdamW, who is not here.
+RACERS: dict[str, dict[str, Any]] = {
+    "sgd": {},
+    "sgd (Nesterov)": {},
+    "adam": {},
+    "nadam": {},
+    "adabelief": {"eps": 1e-12},
+    "hvadam": {},
+}
+
+
+def race_quadratics(
+    plan: Quadratics, on_progress: OnProgress, racers: Sequence[str] = tuple(RACERS)
+) -> Conditioning:
+    """Race down valleys of every condition number, then with noise."""
+    parts = len(racers) * (len(plan.dimensions) * len(plan.conditions) + len(NOISE))
+
+    def grow(racer: str, dimension: int) -> dict[str, Any]:
+        points: list[Point] = []
+        for condition in plan.conditions:
+            on_progress(f"{racer}, condition {condition:g}, {dimension} dimensions", 1 / parts)
+            points.append(converge(racer, condition, dimension, plan.most))
+        return {"points": points, "exponent": fit_exponent(points)}
+
+    def response(racer: str, noise: float) -> dict[str, float]:
+        on_progress(f"{racer}, noise {noise:g}", 1 / parts)
+        return respond(racer, noise, plan.noisy_steps)
+
+    return Conditioning(
+        versions={"hvadam": __version__, "torch": torch.__version__},
+        seeds=SEEDS,
+        arrived=CONVERGED,
+        most=plan.most,
+        growth={str(n): {racer: grow(racer, n) for racer in racers} for n in plan.dimensions},
+        noise={racer: [response(racer, noise) for noise in NOISE] for racer in racers},
+        noisy_condition=NOISY_CONDITION,
+        noisy_dimension=NOISY_DIMENSION,
+        noisy_steps=plan.noisy_steps,
+    )
+
+
+def converge(racer: str, condition: float, dimension: int, most: int) -> Point:
+    """Return the steps that a racer needs at its best rate, if it converges."""
+    reached = torch.zeros(SEEDS, len(RATES), dtype=torch.bool)
+    for t, losses in enumerate(walk_quadratics(racer, condition, dimension)):
+        reached |= losses <= CONVERGED
+        converged = reached.sum(0) > SEEDS // 2
+        if converged.any():  # any other rate takes longer
+            rate = RATES[int(converged.int().argmax())]
+            return {"condition": condition, "steps": t, "rate": rate}
+        if t == most:
+            break
+    return {"condition": condition, "steps": None, "rate": None}
+
+
+def respond(racer: str, noise: float, steps: int) -> dict[str, float]:
+    """Return what is left of the loss after so many steps, at the best rate."""
+    walk = walk_quadratics(racer, NOISY_CONDITION, NOISY_DIMENSION, noise)
+    losses = next(itertools.islice(walk, steps, None))
+    left = losses.nan_to_num(math.inf, posinf=math.inf).median(0).values
+    best = int(left.argmin())
+    return {"noise": noise, "left": left[best].item(), "rate": RATES[best]}
+
+
+def valleys(condition: float, dimension: int) -> tuple[Tensor, Tensor]:
+    """Return the matrices of the valleys, (seeds, d, d), and a start in each, (seeds, d)."""
+    generator = torch.Generator().manual_seed(0)
+    eigenvalues = condition ** (-torch.linspace(0, 1, dimension, dtype=torch.float64))
+    drawn = torch.randn(SEEDS, dimension, dimension, generator=generator, dtype=torch.float64)
+    turn = torch.linalg.qr(drawn).Q
+    signs = torch.randint(0, 2, (SEEDS, dimension), generator=generator).double() * 2 - 1
+    starts = (turn @ (signs / eigenvalues.sqrt())[..., None])[..., 0]
+    return turn * eigenvalues @ turn.mT, starts
+
+
+def walk_quadratics(
+    racer: str, condition: float, dimension: int, noise: float = 0.0
+) -> Iterator[Tensor]:
+    """Yield the losses after 0, 1, 2, ... steps over those at the start: (seeds, rates)."""
+    matrices, starts = valleys(condition, dimension)
+    generator = torch.Generator().manual_seed(1)
+    rates = torch.tensor(RATES, dtype=torch.float64)[None, :, None]
+    y = torch.zeros(SEEDS * len(RATES), dimension, dtype=torch.float64)
+    g = torch.zeros_like(y)
+    if racer == "sgd (Nesterov)":
+        optimizer = torch.optim.SGD([parameter(y, g)], lr=1.0, momentum=0.9, nesterov=True)
+    else:
+        [optimizer] = make_movers(racer, {**RACERS[racer], "lr": 1.0}, y, g)
+    shape = (SEEDS, len(RATES), dimension)
+    slopes = g.view(shape)
+    first = None
+    while True:
+        x = starts[:, None] + rates * y.detach().view(shape)
+        torch.matmul(x, matrices, out=slopes)
+        losses = (x * slopes).sum(-1) / 2
+        first = losses.clone() if first is None else first
+        yield losses / first
+        # What has diverged would only slow the others down with infinities.
+        slopes[~(losses < 1e12)] = 0.0
+        if noise:
+            length = torch.linalg.vector_norm(slopes, dim=-1, keepdim=True) / math.sqrt(dimension)
+            drawn = torch.randn(SEEDS, 1, dimension, generator=generator, dtype=torch.float64)
+            slopes += noise * length * drawn  # the same draw at every rate
+        optimizer.step()
+
+
+def fit_exponent(points: Sequence[Point]) -> float | None:
+    """Return the slope of log steps over log condition, by least squares."""
+    pairs = [(math.log(p["condition"]), math.log(p["steps"])) for p in points if p["steps"]]
+    return linear_regression(*zip(*pairs, strict=True)).slope if len(pairs) > 2 else None

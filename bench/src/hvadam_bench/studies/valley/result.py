@@ -1,15 +1,25 @@
-"""What was found in valleys: the content of ``results/valley.json`` and ``condition.json``."""
+"""What was found in valleys: the content of ``results/valley.json`` and ``condition.json``.
+
+Below their classes: how the losses of many runs become the shares, medians and verdicts in them.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import string
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+import numpy as np
 
 from hvadam_bench.analysis import effects
 from hvadam_bench.contenders import OURS
+from hvadam_bench.studies.valley.functions import Array, Problem
+
+if TYPE_CHECKING:
+    from hvadam_bench.studies.valley.race import Outcome
 
 PAPER_FOUR = ("sgd_ema", "adam", "adabelief", OURS)
 OTHERS = PAPER_FOUR[:-1]
@@ -28,29 +38,15 @@ TIE, NOBODY = "=", "-"
 # A duel's scale: each start counts as 100 points for its winner, and 55 starts to 45 matter.
 SCALE = effects.Scale("points", 10.0)
 
-Quartiles = tuple[float | None, float | None, float | None]  # None: so many diverged
+_SAME = 1e-9  # relative: closer than this is rounding
+_CONVERGED = 1e-12  # losses below it are equal
+# Steps of Fromage are as long as a share of the distance from the origin, so where that is the
+# minimum it is told the answer. It runs, but is left out of who wins among all.
+_KNOWS_THE_ORIGIN = "fromage"
+
+Values = Mapping[str, Array]  # contender -> a value per start
 Shares = Mapping[str, float]  # contender -> share of the starts
-
-
-@dataclass(frozen=True)
-class RegimeResult:
-    """How a contender fared with one learning rate."""
-
-    lr: float
-    loss: Quartiles  # after the budget
-    late: Quartiles  # after the horizon
-    steps: float | None  # the median first step at the target
-    reached: int  # starts from which the target was reached
-    diverged: int
-
-
-@dataclass(frozen=True)
-class ContenderResult:
-    """How a contender fared on a function."""
-
-    tuning: Mapping[str, float | None]  # learning rate -> median loss on the starts to choose by
-    common: RegimeResult
-    tuned: RegimeResult
+Table = Mapping[str, Any]  # one object of the JSON file, as its owner describes it
 
 
 class Verdict(NamedTuple):
@@ -74,18 +70,21 @@ class FunctionResult:
         angle: In degrees.
         dimension: Of the plane or space.
         starts: How many runs each contender made.
-        contenders: Everyone who ran.
+        contenders: Contender -> ``tuning`` (learning rate -> median loss on the starts to choose
+            by), and for each regime ``lr``; ``loss`` and ``late``, the quartiles after the budget
+            and after the horizon, None where so many diverged; ``steps``, the median first step at
+            the target, if any; and from how many starts runs ``reached`` it and ``diverged``.
         racers: The paper's four.
         wins: Regime and criterion -> who wins among the racers, how often.
         wins_of_all: The shares among everyone, where more than the racers ran.
         duels: Regime and criterion -> contender -> rival -> share of starts that the first wins.
-        map: Regime and criterion -> a letter per start, as ``measure.winners`` gives.
+        map: Regime and criterion -> a letter per start, as ``winners`` gives.
     """
 
     angle: float
     dimension: int
     starts: int
-    contenders: Mapping[str, ContenderResult]
+    contenders: Mapping[str, Table]
     racers: tuple[str, ...]
     wins: Mapping[str, Shares]
     wins_of_all: Mapping[str, Shares]
@@ -95,65 +94,34 @@ class FunctionResult:
     def verdict(self, regime: Regime, criterion: Criterion) -> Verdict:
         """Judge HVAdam versus each of the paper's others by a criterion."""
         met = self.duels[key(regime, criterion)][OURS]
-        return judge_duels({name: met[name] for name in OTHERS}, self.starts)
+        return judge_duels(tuple((name, met[name]) for name in OTHERS), self.starts)
 
-    def ahead_of_ours(self, regime: Regime) -> tuple[tuple[str, float], ...]:
+    def ahead_of_ours(self, regime: Regime) -> list[tuple[str, float]]:
         """Return who ends lower than HVAdam from more than half of the starts, most often first."""
         duels = self.duels[key(regime, "lowest")][OURS]
         ahead = sorted((share, name) for name, share in duels.items() if share < 0.5)
-        return tuple((name, 1 - share) for share, name in ahead)
-
-
-@dataclass(frozen=True)
-class AngleResult:
-    """How a contender fared on f2 at one angle, with one learning rate."""
-
-    angle: float
-    lr: float
-    loss: Quartiles
-    diverged: int
-
-
-@dataclass(frozen=True)
-class TurnResult:
-    """How a contender fared as the valley of f2 turned, angle by angle."""
-
-    common: tuple[AngleResult, ...]
-    tuned: tuple[AngleResult, ...]  # with the best rate at each angle
-
-
-Turn = Mapping[str, TurnResult]  # by contender
+        return [(name, 1 - share) for share, name in ahead]
 
 
 @dataclass(frozen=True)
 class Comparison:
     """The race on the paper's functions.
 
-    Attributes:
-        versions: What it was made with.
-        steps: The budget.
-        horizon: How long a run may take to reach the target.
-        target: The loss at which a run has converged.
-        last: Steps over which the loss at the end is averaged.
-        common_lr: The paper's learning rate for all.
-        grid: Cells across and along the valley; one start is drawn in each.
-        sample: Starts of the angle study.
-        tuning_starts: Starts on which learning rates are chosen.
-        functions: By name.
-        angle: The angle study, by dimension.
+    ``angle`` says what happens as f2 turns: dimension -> contender -> regime -> angle by angle the
+    ``angle``, the ``lr`` (tuned at each), the quartiles of the ``loss`` and how many ``diverged``.
     """
 
-    versions: Mapping[str, str]
-    steps: int
-    horizon: int
-    target: float
-    last: int
-    common_lr: float
-    grid: tuple[int, int]
-    sample: int
-    tuning_starts: int
+    versions: Mapping[str, str]  # what it was made with
+    steps: int  # the budget
+    horizon: int  # how long a run may take to reach the target
+    target: float  # the loss at which a run has converged
+    last: int  # steps over which the loss at the end is averaged
+    common_lr: float  # the paper's, for all
+    grid: tuple[int, int]  # cells across and along the valley; one start is drawn in each
+    sample: int  # starts of the angle study
+    tuning_starts: int  # on which learning rates are chosen
     functions: Mapping[str, FunctionResult]
-    angle: Mapping[str, Turn]
+    angle: Mapping[str, Mapping[str, Mapping[Regime, Any]]]
 
     def functions_by_verdict(
         self, regime: Regime, criterion: Criterion
@@ -168,49 +136,21 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Point:
-    """The fewest steps to the end of valleys of one condition number.
+class Conditioning:
+    """The race down quadratics of growing condition numbers.
 
-    Attributes:
-        condition: The largest eigenvalue over the smallest.
-        steps: At the best rate, the median over the valleys; None if most did not converge.
-        rate: The best one; None if no rate converged.
+    ``growth`` is dimension -> racer -> ``points``, which have for each ``condition`` number the
+    median ``steps`` at the best ``rate``, None if most did not converge; and ``exponent``, the p of
+    steps ~ conditionᵖ, None if fewer than three converged. ``noise`` is racer -> for each ``noise``
+    in lengths of the gradient, the median share of the loss ``left`` at the best ``rate``.
     """
 
-    condition: float
-    steps: int | None
-    rate: float | None
-
-
-@dataclass(frozen=True)
-class Growth:
-    """How one racer's cost grows in one dimension."""
-
-    points: tuple[Point, ...]  # by condition number
-    exponent: (
-        float | None
-    )  # p of steps ~ conditionᵖ, fitted to what converged; None if fewer than 3
-
-
-@dataclass(frozen=True)
-class Response:
-    """The loss that is left after so many steps with noise on the gradients."""
-
-    noise: float  # in lengths of the gradient
-    left: float  # as a share of the loss at the start, the median over the valleys
-    rate: float  # the best one
-
-
-@dataclass(frozen=True)
-class Conditioning:
-    """The race down quadratics of growing condition numbers."""
-
-    versions: Mapping[str, str]
-    seeds: int
-    arrived: float
-    most: int
-    growth: Mapping[str, Mapping[str, Growth]]  # dimension -> racer
-    noise: Mapping[str, tuple[Response, ...]]  # racer
+    versions: Mapping[str, str]  # what it was made with
+    seeds: int  # valleys of a kind
+    arrived: float  # the share of the start's loss at which a run has converged
+    most: int  # steps of a run
+    growth: Mapping[str, Mapping[str, Table]]
+    noise: Mapping[str, Any]
     noisy_condition: float
     noisy_dimension: int
     noisy_steps: int
@@ -221,20 +161,12 @@ def key(regime: Regime, criterion: Criterion) -> str:
     return f"{regime} {criterion}"
 
 
-def judge_duels(shares: Shares, starts: int) -> Verdict:
+@lru_cache  # pages and claims ask for the same ones
+def judge_duels(shares: tuple[tuple[str, float], ...], starts: int) -> Verdict:
     """Judge HVAdam versus rivals by the shares of so many starts that it wins.
 
     A split start counts half for each.
-
-    Example:
-        >>> judge_duels({"adam": 0.9, "sgd_ema": 0.5}, 400)
-        Verdict(word='equal', duels={'adam': (0.9, 'ahead'), 'sgd_ema': (0.5, 'equal')})
     """
-    return _judge_duels(tuple(shares.items()), starts)
-
-
-@lru_cache  # pages and claims ask for the same ones
-def _judge_duels(shares: tuple[tuple[str, float], ...], starts: int) -> Verdict:
     found: dict[str, effects.Effect] = {}
     for name, share in shares:
         halves = round(2 * share * starts)
@@ -248,9 +180,122 @@ def _judge_duels(shares: tuple[tuple[str, float], ...], starts: int) -> Verdict:
     return Verdict(word, {name: (share, said[name]) for name, share in shares})
 
 
-def best_other(turn: Turn, regime: Regime, end: int) -> tuple[str, AngleResult]:
-    """Return the best of the paper's others at an angle, by its median loss."""
-    found = {name: getattr(turn[name], regime)[end] for name in OTHERS}
-    return min(
-        found.items(), key=lambda one: math.inf if one[1].loss[1] is None else one[1].loss[1]
+@dataclass(frozen=True)
+class Heat:
+    """How a contender fared on a problem at one angle."""
+
+    angle: float
+    tuning: Mapping[float, float]  # learning rate -> median loss, infinite if most diverged
+    lrs: Mapping[Regime, float]
+    outcomes: Mapping[Regime, Outcome]
+
+
+def summarize(problem: Problem, heats: Mapping[str, Heat]) -> FunctionResult:
+    """Return all that is reported of one problem."""
+    values = {
+        key(regime, criterion): {
+            name: judge(heat.outcomes[regime], criterion) for name, heat in heats.items()
+        }
+        for regime in REGIMES
+        for criterion in CRITERIA
+    }
+    told = () if problem.minimiser.any() else (_KNOWS_THE_ORIGIN,)
+    fair = [name for name in heats if name not in told]
+    four = {k: {name: own[name] for name in PAPER_FOUR} for k, own in values.items()}
+    everyone = {k: {name: own[name] for name in fair} for k, own in values.items()}
+    return FunctionResult(
+        angle=problem.angles[0],
+        dimension=problem.dimension,
+        starts=len(heats[OURS].outcomes["common"].loss),
+        contenders={
+            name: {
+                "tuning": {f"{lr:g}": _number(loss) for lr, loss in heat.tuning.items()},
+                **_by_regime(heat),
+            }
+            for name, heat in heats.items()
+        },
+        racers=PAPER_FOUR,
+        wins={k: shares(own) for k, own in four.items()},
+        wins_of_all={k: shares(own) for k, own in everyone.items()} if len(heats) > 4 else {},
+        duels={k: _duels(own) for k, own in values.items()},
+        map={k: winners(own) for k, own in four.items()},
     )
+
+
+def judge(outcome: Outcome, criterion: Criterion) -> Array:
+    """Return the value of each start under a criterion; the smaller wins."""
+    if criterion == "first":
+        return np.where(outcome.reached < 0, math.inf, outcome.reached)
+    loss = outcome.loss if criterion == "lowest" else outcome.late_loss
+    return np.maximum(loss, _CONVERGED)
+
+
+def shares(racers: Values) -> Shares:
+    """Return the share of starts that each wins; a tie is split among those who tie."""
+    best = _best(racers)
+    split = best / np.maximum(best.sum(0), 1)
+    return {name: round(float(row.mean()), 4) for name, row in zip(racers, split, strict=True)}
+
+
+def winners(racers: Values) -> str:
+    """Return a letter per start: a for the first racer and so on, = for a tie, - for nobody."""
+    best = _best(racers)
+    letters = np.array(list(string.ascii_lowercase))[best.argmax(0)]
+    count = best.sum(0)
+    return "".join(np.where(count == 1, letters, np.where(count == 0, NOBODY, TIE)))
+
+
+def turn(heats: Sequence[Heat]) -> dict[Regime, list[dict[str, Any]]]:
+    """Return what a contender reached at each angle."""
+    kept = ("lr", "loss", "diverged")
+    found = [(heat.angle, _by_regime(heat)) for heat in heats]
+    return {
+        regime: [{"angle": angle, **{k: own[regime][k] for k in kept}} for angle, own in found]
+        for regime in REGIMES
+    }
+
+
+def _duels(values: Values) -> dict[str, Shares]:
+    """Let the paper's four meet each other, and HVAdam everyone."""
+    return {
+        a: {b: _duel(values[a], values[b]) for b in (values if a == OURS else PAPER_FOUR) if b != a}
+        for a in PAPER_FOUR
+    }
+
+
+def _duel(own: Array, other: Array) -> float:
+    """Return the share of starts on which one beats another; ties and failures count half."""
+    won = _best({"own": own, "other": other})
+    return round(float(np.mean(0.5 + 0.5 * won[0] - 0.5 * won[1])), 4)
+
+
+def _best(racers: Values) -> np.ndarray:
+    """Return who is best, within rounding, as (racers, starts)."""
+    values = np.stack(list(racers.values()))
+    low = values.min(0)
+    return np.isfinite(values) & (values <= low + _SAME * np.abs(low))
+
+
+def _by_regime(heat: Heat) -> dict[Regime, dict[str, Any]]:
+    return {
+        regime: {
+            "lr": heat.lrs[regime],
+            "loss": _quartiles(outcome.loss),
+            "late": _quartiles(outcome.late_loss),
+            "steps": _quartiles(judge(outcome, "first"))[1],
+            "reached": int((outcome.reached >= 0).sum()),
+            "diverged": int((outcome.diverged >= 0).sum()),
+        }
+        for regime, outcome in heat.outcomes.items()
+    }
+
+
+def _quartiles(values: Array) -> list[float | None]:
+    """Return the quartiles; None where most of that share diverged."""
+    found = np.quantile(values, (0.25, 0.5, 0.75), method="inverted_cdf")
+    return [_number(x) for x in found]
+
+
+def _number(x: float) -> float | None:
+    """Round to five digits; None for what is not finite."""
+    return float(f"{x:.5g}") if math.isfinite(x) else None
