@@ -19,48 +19,47 @@ and both m_t and m_{t-1} in Q, which the paper merges.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from hvadam.core.hyperparams import Hyperparams
-from hvadam_bench.studies.theory.fits import Array, checkpoints, power
+from hvadam_bench.studies.theory.result import Array, checkpoints, curve, power
 from hvadam_bench.studies.theory.streams import BOX, DIMENSION, STREAMS, Stream
 from hvadam_bench.studies.theory.update import Runs, step
 
 SEEDS = 5
 HYPER = Hyperparams(lr=1.0, betas=(0.9, 0.99), eps=1e-8, gamma=0.5, bounds=BOX)
+ALPHA1, ALPHA2 = HYPER.lr, HYPER.lr * HYPER.hidden_scale
 LAMBDA = 0.9
-SUMS = ("P", "Q", "R", "S", "U")
-
-
 # The decay of β1, and whether s takes the maximum that the theorem needs.
 VARIANTS = {"theorem": (1.0, True), "corollary": (LAMBDA, True), "no maximum": (1.0, False)}
-
-
-class Trace(NamedTuple):
-    """What was seen of the runs; (checkpoints, families, variants, seeds) unless said otherwise."""
-
-    times: Array  # (checkpoints)
-    loss: Array  # of the player, in total
-    root: Array  # Σ_i s_{T,i}^{1/2}
-    gain: Array  # the largest b_t so far
-    floor: Array  # the smallest s_{1,i} (families, variants, seeds)
-    root_max: Array  # the largest s_{t,i}^{1/2}, likewise
-    hidden_max: Array  # the largest |v_{t,i}|, likewise
-    sums: Array  # P, Q, R, S, U after the last round (sums, families, variants, seeds)
 
 
 def study(
     rounds: int, seeds: int = SEEDS, advance: Callable[[float], None] = lambda share: None
 ) -> dict[str, Any]:
-    """Play every family, and return what `Regret` has."""
-    streams = [stream(rounds, seeds) for stream in STREAMS]
+    """Play every family, and return its regret versus the bound and every sum of the proof."""
+    streams = [draw(rounds, seeds) for draw in STREAMS]
     times = checkpoints(rounds)
-    trace = play(streams, times, seeds, advance)
+    seen = play(streams, times, seeds, advance)
     best = np.stack([[stream.best(t)[1] for stream in streams] for t in times.tolist()])
-    regret = trace.loss - best[:, :, None]
+    regret = seen.pop("loss") - best[:, :, None]
+    families = [
+        {
+            "name": stream.name,
+            "about": stream.about,
+            "steepest": stream.steepest,
+            "variants": [
+                describe(
+                    stream, name, times, regret[:, i, j], {k: seen[k][..., i, j, :] for k in seen}
+                )
+                for j, name in enumerate(VARIANTS)
+            ],
+        }
+        for i, stream in enumerate(streams)
+    ]
     forgetful = [stream.name for stream in streams].index("spikes")
     adam = play_adam(streams[forgetful], times, seeds) - best[:, forgetful]
     return {
@@ -68,105 +67,83 @@ def study(
         "seeds": seeds,
         "dimension": DIMENSION,
         "box": BOX,
-        "alpha1": HYPER.lr,
-        "alpha2": HYPER.lr * HYPER.hidden_scale,
+        "alpha1": ALPHA1,
+        "alpha2": ALPHA2,
         "beta1": HYPER.betas[0],
         "beta2": HYPER.betas[1],
         "eps": HYPER.eps,
         "gamma": HYPER.gamma,
         "beta1_decay": LAMBDA,
         "steps": times,
-        "families": [
-            {
-                "name": stream.name,
-                "about": stream.about,
-                "steepest": stream.steepest,
-                "variants": [
-                    describe(stream, name, regret[:, i, j], trace, (i, j))
-                    for j, name in enumerate(VARIANTS)
-                ],
-            }
-            for i, stream in enumerate(streams)
-        ],
-        "adam_on_spikes": _curve(times, adam),
+        "families": families,
+        "adam_on_spikes": curve(times, adam.T, power),
     }
 
 
 def play(
-    streams: list[Stream],
-    times: Array,
-    seeds: int,
-    advance: Callable[[float], None] = lambda share: None,
-) -> Trace:
-    """Play all rounds of all families, each from the middle of the box."""
-    rounds = int(times[-1])
+    streams: Sequence[Stream], times: Array, seeds: int, advance: Callable[[float], None]
+) -> dict[str, Array]:
+    """Play all rounds of all families, each from the middle of the box.
+
+    Returns:
+        At every checkpoint (checkpoints, families, variants, seeds) the "loss" of the player in
+        total, the "root" Σ_i s_{t,i}^{1/2} and the "gain", the largest b_t so far; over all rounds
+        the "floor", the smallest s_{1,i}, "root_max" and "hidden_max", the largest s_{t,i}^{1/2}
+        and |v_{t,i}|, and the "sums" P, Q, R, S, U (sums, families, variants, seeds).
+    """
     shape = (len(streams), len(VARIANTS), seeds)
     runs = Runs(np.zeros((*shape, DIMENSION)))
-    star = np.stack([stream.best(rounds)[0] for stream in streams])[:, None]
+    star = np.stack([stream.best(int(times[-1]))[0] for stream in streams])[:, None]
     decay, monotone = (np.array(x)[:, None, None] for x in zip(*VARIANTS.values(), strict=True))
     g = np.empty_like(runs.theta)
-    loss, largest_gain, root_max, hidden_max = (np.zeros(shape) for _ in range(4))
-    floor, sums = np.zeros(shape), np.zeros((len(SUMS), *shape))
-    seen: list[tuple[Array, Array, Array]] = []
-    wanted = set(times.tolist())
-    for t in range(1, rounds + 1):
+    loss, gain, floor, root_max, hidden_max = (np.zeros(shape) for _ in range(5))
+    sums = np.zeros((5, *shape))
+    kept: dict[int, tuple[Array, ...]] = dict.fromkeys(times.tolist(), ())
+    for t in range(1, int(times[-1]) + 1):
         for i, stream in enumerate(streams):
             here, g[i] = stream.play(t - 1, runs.theta[i])
             loss[i] += here
-        theta, m = runs.theta, runs.m
-        factor = decay ** (t - 1)
-        step(
-            runs,
-            g,
-            HYPER,
-            adaptive_decay=t**-0.5,
-            hidden_decay=1 / t,
-            beta1_decay=factor,
-            monotone=monotone,
-        )
-        sums += _sums(runs, theta - star, m, star, t, HYPER.betas[0] * factor[..., 0])
-        largest_gain = np.maximum(largest_gain, runs.gain)
+        offset, m, factor = runs.theta - star, runs.m, decay ** (t - 1)
+        rates = {"adaptive_decay": t**-0.5, "hidden_decay": 1 / t, "beta1_decay": factor}
+        step(runs, g, HYPER, **rates, monotone=monotone)
+        sums += _sums(runs, offset, m, star, t, HYPER.betas[0] * factor[..., 0])
+        gain = np.maximum(gain, runs.gain)
         root_max = np.maximum(root_max, runs.root.max(-1))
         hidden_max = np.maximum(hidden_max, abs(runs.v).max(-1))
         if t == 1:
             floor = (runs.root**2).min(-1)
-        if t in wanted:
-            seen.append((loss.copy(), runs.root.sum(-1), largest_gain))
+        if t in kept:
+            kept[t] = (loss.copy(), runs.root.sum(-1), gain)
         if t % 1000 == 0:
-            advance(1000 / rounds)
-    losses, roots, gains = (np.stack(x) for x in zip(*seen, strict=True))
-    return Trace(times, losses, roots, gains, floor, root_max, hidden_max, sums)
+            advance(1000 / int(times[-1]))
+    series = map(np.stack, zip(*kept.values(), strict=True))
+    ends = {"floor": floor, "root_max": root_max, "hidden_max": hidden_max, "sums": sums}
+    return dict(zip(("loss", "root", "gain"), series, strict=True)) | ends
 
 
 def play_adam(stream: Stream, times: Array, seeds: int) -> Array:
     """Play Adam under the same rates, without bias correction; total loss (checkpoints, seeds)."""
     beta1, beta2 = HYPER.betas
     theta, m, s = (np.zeros((seeds, DIMENSION)) for _ in range(3))
-    total = np.zeros(seeds)
-    seen: list[Array] = []
-    wanted = set(times.tolist())
+    losses: list[Array] = []
     for t in range(1, int(times[-1]) + 1):
         loss, g = stream.play(t - 1, theta)
-        total += loss
+        losses.append(loss)
         m, s = beta1 * m + (1 - beta1) * g, beta2 * s + (1 - beta2) * g * g
-        theta = np.clip(theta - HYPER.lr * t**-0.5 * m / (np.sqrt(s) + HYPER.eps), *BOX)
-        if t in wanted:
-            seen.append(total.copy())
-    return np.stack(seen)
+        theta = np.clip(theta - ALPHA1 * t**-0.5 * m / (np.sqrt(s) + HYPER.eps), *BOX)
+    return np.cumsum(losses, axis=0)[times - 1]
 
 
 def _sums(runs: Runs, offset: Array, m_before: Array, star: Array, t: int, beta1: Array) -> Array:
     """Return what round t adds to P, Q, R, S and U; ``offset`` is θ_t - θ*."""
-    alpha1, alpha2 = HYPER.lr / math.sqrt(t), HYPER.lr * HYPER.hidden_scale / t
-    root = runs.root
+    alpha1, alpha2 = ALPHA1 / math.sqrt(t), ALPHA2 / t
 
     def square(x: Array, weight: Array) -> Array:
         return np.einsum("...i,...i,...i", weight, x, x)
 
-    inverse = 1 / root
-    near, after = square(offset, root), square(runs.theta - star, root)
-    momentum, momentum_before = square(runs.m, inverse), square(m_before, inverse)
-    hidden = runs.gain**2 * square(runs.v, root)
+    near, after = square(offset, runs.root), square(runs.theta - star, runs.root)
+    momentum, momentum_before = (square(x, 1 / runs.root) for x in (runs.m, m_before))
+    hidden = runs.gain**2 * square(runs.v, runs.root)
     product = (np.sqrt(near) + alpha1 * np.sqrt(momentum)) * np.sqrt(hidden)
     return np.stack(
         [
@@ -180,49 +157,35 @@ def _sums(runs: Runs, offset: Array, m_before: Array, star: Array, t: int, beta1
 
 
 def bound(
-    rounds: Array | int,
-    *,
-    steepest: float,
-    root: Array | float,
-    gain: Array | float,
-    floor: Array | float,
-    decay: float,
-    corrected: bool,
+    t: Array, seen: dict[str, Any], steepest: float, decay: float, *, corrected: bool
 ) -> dict[str, Array]:
-    """Return the terms of the bound after ``rounds``, as printed or with what its proof needs.
+    """Return the terms of the bound after t rounds, as printed or with what its proof needs.
+
+    A projection bounds ‖v‖₂ by ‖m‖₂, hence |v_i| only by √d·G/2, and |g_i - v_i| by κ·G with
+    κ = (1+√d)/2. So corrected s^{1/2} <= κ·G/√γ, and by what the ε of every step adds.
 
     Args:
-        rounds: T.
+        t: T.
+        seen: As `play` has it: "root", c_r as "gain" and c as "floor".
         steepest: The bound on gradients, G/2.
-        root: Σ_i s_{T,i}^{1/2}.
-        gain: c_r, the largest b_t.
-        floor: c, under every s_{t,i}.
         decay: λ of the corollary; 1 is the theorem.
-        corrected: A projection bounds ‖v‖₂ by ‖m‖₂, hence |v_i| only by √d·G/2, and |g_i - v_i| by
-            κ·G with κ = (1+√d)/2. So s^{1/2} <= κ·G/√γ, and by what the ε of every step adds.
-
-    Example:
-        >>> terms = bound(100, steepest=1.0, root=1.0, gain=1.0, floor=1.0, decay=0.5,
-        ...     corrected=False)
-        >>> {name: round(float(value), 1) for name, value in terms.items()}  # d = 10, D = 2
-        {'P': 200.0, 'Q': 2000.0, 'R': 2036.5, 'S': 424.3, 'U1': 11313.7, 'U2': 942.7}
+        corrected: Whether the bound is corrected.
     """
     d, width, g = DIMENSION, BOX[1] - BOX[0], 2 * steepest
-    alpha1, beta1, gamma = HYPER.lr, HYPER.betas[0], HYPER.gamma
-    alpha2 = alpha1 * HYPER.hidden_scale
-    ceiling = g / math.sqrt(gamma)  # of s^{1/2}
+    ceiling = g / math.sqrt(HYPER.gamma)  # of s^{1/2}
     if corrected:
         kappa = (1 + math.sqrt(d)) / 2
         ceiling = math.sqrt((kappa * ceiling) ** 2 + HYPER.eps / (1 - HYPER.betas[1])) + HYPER.eps
-    t, roots, logs = np.asarray(rounds), np.sqrt(rounds), 1 + np.log(rounds)
-    rest = 1 / (1 - beta1)
+    roots, logs, hidden = np.sqrt(t), 1 + np.log(t), ALPHA2 * seen["gain"]
+    rest = 1 / (1 - HYPER.betas[0])
+    beta1 = weighted_beta1(t, HYPER.betas[0], decay)
     return {
-        "P": width**2 * roots * rest / (2 * alpha1) * root,
-        "Q": d * g**2 * alpha1 * roots * rest / 2 / np.sqrt(floor),
-        "R": d * width**2 * ceiling * rest / (2 * alpha1) * weighted_beta1(t, beta1, decay),
-        "S": 3 * (alpha2 * gain) ** 2 * d * g**2 * ceiling * rest / (8 * alpha1),
-        "U1": alpha2 * gain * d * g * ceiling * width * roots * rest / alpha1,
-        "U2": alpha2 * gain * d * g**2 * logs * rest / 4 * np.sqrt(ceiling) / floor**0.25,
+        "P": width**2 * roots * rest / (2 * ALPHA1) * seen["root"],
+        "Q": d * g**2 * ALPHA1 * roots * rest / 2 / np.sqrt(seen["floor"]),
+        "R": d * width**2 * ceiling * rest / (2 * ALPHA1) * beta1,
+        "S": 3 * hidden**2 * d * g**2 * ceiling * rest / (8 * ALPHA1),
+        "U1": hidden * d * g * ceiling * width * roots * rest / ALPHA1,
+        "U2": hidden * d * g**2 * logs * rest / 4 * np.sqrt(ceiling) / seen["floor"] ** 0.25,
     }
 
 
@@ -234,64 +197,40 @@ def weighted_beta1(rounds: Array, beta1: float, decay: float) -> Array:
 
 
 def describe(
-    stream: Stream, name: str, regret: Array, trace: Trace, place: tuple[int, int]
+    stream: Stream, name: str, times: Array, regret: Array, seen: dict[str, Array]
 ) -> dict[str, Any]:
-    """Describe the regret (checkpoints, seeds) of one family and variant versus its bound."""
-    curve = _curve(trace.times, regret)
-    if curve is None:
+    """Set regret (checkpoints, seeds) against the sums of the proof, and these against their terms.
+
+    Seeds differ in c, c_r and s_T: of terms and bounds their mean is reported.
+    """
+    shown = curve(times, regret.T, power)
+    if shown is None:
         return {"name": name, "curve": None, "constants": None, "proof": None}
-    constants = {
-        "trivial": DIMENSION * stream.steepest * (BOX[1] - BOX[0]) * trace.times[-1],
-        "gain_max": trace.gain[:, *place].max(),
-        "floor": trace.floor[place].min(),
-        "root_max": trace.root_max[place].max(),
-        "root_max_printed": 2 * stream.steepest / math.sqrt(HYPER.gamma),
-        "hidden_max": trace.hidden_max[place].max(),
-        "hidden_max_printed": stream.steepest,
-    }
     decay, monotone = VARIANTS[name]
-    # The theorem says nothing of those without the maximum.
-    proof = _proof(stream, decay, regret, trace, place) if monotone else None
-    return {"name": name, "curve": curve, "constants": constants, "proof": proof}
-
-
-def _proof(
-    stream: Stream, decay: float, regret: Array, trace: Trace, place: tuple[int, int]
-) -> dict[str, Any]:
-    """Set the regret against the sums of the proof, and these against the terms of the bound."""
-    sums = trace.sums[:, *place]
 
     def against(corrected: bool) -> dict[str, Any]:
-        terms = bound(
-            trace.times[:, None],
-            steepest=stream.steepest,
-            root=trace.root[:, *place],
-            gain=trace.gain[:, *place],
-            floor=trace.floor[place],
-            decay=decay,
-            corrected=corrected,
-        )
-        spread = {name: np.broadcast_to(x, regret.shape) for name, x in terms.items()}
+        terms = bound(times[:, None], seen, stream.steepest, decay, corrected=corrected)
+        spread = {term: np.broadcast_to(x, regret.shape) for term, x in terms.items()}
         total = np.sum(list(spread.values()), axis=0)
         return {
-            # Seeds differ in c, c_r and s_T: what is reported is their mean.
-            "terms": {name: x[-1].mean() for name, x in spread.items()},
+            "terms": {term: x[-1].mean() for term, x in spread.items()},
             "total": total.mean(1),
             "holds": bool((regret <= total).all()),
         }
 
-    return {
-        "sums": dict(zip(SUMS, sums.mean(1), strict=True)),
-        "within_sums": bool((regret[-1] <= sums.sum(0)).all()),
+    constants = {
+        "trivial": DIMENSION * stream.steepest * (BOX[1] - BOX[0]) * times[-1],
+        "gain_max": seen["gain"].max(),
+        "floor": seen["floor"].min(),
+        "root_max": seen["root_max"].max(),
+        "root_max_printed": 2 * stream.steepest / math.sqrt(HYPER.gamma),
+        "hidden_max": seen["hidden_max"].max(),
+        "hidden_max_printed": stream.steepest,
+    }
+    proof = monotone and {  # the theorem says nothing of those without the maximum
+        "sums": dict(zip("PQRSU", seen["sums"].mean(1), strict=True)),
+        "within_sums": bool((regret[-1] <= seen["sums"].sum(0)).all()),
         "printed": against(corrected=False),
         "corrected": against(corrected=True),
     }
-
-
-def _curve(times: Array, regret: Array) -> dict[str, Any] | None:
-    """Return regret (checkpoints, seeds) over the seeds, and its exponent in the last decade."""
-    if not np.isfinite(regret).all():
-        return None
-    mean = regret.mean(1)
-    slope = power(times, mean, times >= times[-1] / 10)
-    return {"mean": mean, "low": regret.min(1), "high": regret.max(1), "slope": slope}
+    return {"name": name, "curve": shown, "constants": constants, "proof": proof or None}

@@ -8,26 +8,26 @@ by L-BFGS-B on the box.
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from hvadam_bench.studies.theory.fits import Array
+from hvadam_bench.studies.theory.result import Array
 
 DIMENSION = 10
 BOX = (-1.0, 1.0)
+SPIKE, PERIOD = 500.0, 301
 
 
 class Stream(Protocol):
-    """Losses of all rounds and seeds."""
+    """Losses of all rounds and seeds, whose gradients have no coordinate above ``steepest``."""
 
-    name: ClassVar[str]
-    about: ClassVar[str]
-    steepest: ClassVar[float]  # no coordinate of a gradient is larger
-
-    def __init__(self, rounds: int, seeds: int) -> None: ...
+    name: str
+    about: str
+    steepest: float
 
     def play(self, t: int, theta: Array) -> tuple[Array, Array]:
         """Return loss (..., seeds) and gradient (..., seeds, d) of round t = 0, 1, ... at theta."""
@@ -38,10 +38,12 @@ class Stream(Protocol):
         ...
 
 
-class _Linear(Stream):
-    """Losses <g_t, θ>: the best point is a corner, -sign of the sum."""
+class Linear(Stream):
+    """Losses <g_t, θ> of gradients (rounds, seeds, d): a corner is best, -sign of their sum."""
 
-    gradients: Array  # (rounds, seeds, d)
+    def __init__(self, name: str, about: str, steepest: float, gradients: Array) -> None:
+        self.name, self.about, self.steepest = name, f"linear losses{about}", steepest
+        self.gradients = gradients
 
     def play(self, t: int, theta: Array) -> tuple[Array, Array]:
         g = self.gradients[t]
@@ -52,67 +54,46 @@ class _Linear(Stream):
         return -np.sign(total), -abs(total).sum(-1)
 
 
-class Signs(_Linear):
-    """Random signs, the adversary against whom every player has regret of order √T."""
-
-    name: ClassVar[str] = "signs"
-    about: ClassVar[str] = (
-        "linear losses with random signs: whoever plays, the expected regret is d·√(2T/π)"
-    )
-    steepest: ClassVar[float] = 1.0
-
-    def __init__(self, rounds: int, seeds: int) -> None:
-        rng = np.random.default_rng(1)
-        self.gradients = rng.choice([-1.0, 1.0], size=(rounds, seeds, DIMENSION))
+def signs(rounds: int, seeds: int) -> Linear:
+    """Draw random signs, the adversary against whom every player has regret of order √T."""
+    g = np.random.default_rng(1).choice([-1.0, 1.0], size=(rounds, seeds, DIMENSION))
+    about = " with random signs: whoever plays, the expected regret is d·√(2T/π)"
+    return Linear("signs", about, 1.0, g)
 
 
-class Spikes(_Linear):
-    """The sequence on which Adam fails: rare large slopes against many small ones.
+def spikes(rounds: int, seeds: int) -> Linear:
+    """Draw the sequence on which Adam fails: rare large slopes against many small ones.
 
-    Once in 301 rounds a coordinate's slope is +500, else -1, so that -1 is best; an optimizer that
-    forgets the spike before the next one drifts to +1. The phases differ between coordinates.
+    Since the small ones add up to less, -1 is best; an optimizer that forgets the spike before the
+    next one drifts to +1. The phases differ between coordinates.
     """
-
-    name: ClassVar[str] = "spikes"
-    about: ClassVar[str] = (
-        "linear losses, slope +500 once in 301 rounds and -1 else: Adam forgets the spikes"
-    )
-    steepest: ClassVar[float] = 500.0
-    period: ClassVar[int] = 301
-
-    def __init__(self, rounds: int, seeds: int) -> None:
-        rng = np.random.default_rng(2)
-        phase = rng.integers(self.period, size=(seeds, DIMENSION))
-        t = np.arange(rounds)[:, None, None]
-        self.gradients = np.where(t % self.period == phase, self.steepest, -1.0)
+    phase = np.random.default_rng(2).integers(PERIOD, size=(seeds, DIMENSION))
+    g = np.where(np.arange(rounds)[:, None, None] % PERIOD == phase, SPIKE, -1.0)
+    about = ", slope +500 once in 301 rounds and -1 else: Adam forgets the spikes"
+    return Linear("spikes", about, SPIKE, g)
 
 
 class Logistic(Stream):
     """Logistic regression on a stream of labels that follow a noisy linear rule."""
 
-    name: ClassVar[str] = "logistic"
-    about: ClassVar[str] = "logistic regression, one fresh example per round, noisy labels"
-    steepest: ClassVar[float] = 1.0
+    name, steepest = "logistic", 1.0
+    about = "logistic regression, one fresh example per round, noisy labels"
 
     def __init__(self, rounds: int, seeds: int) -> None:
         rng = np.random.default_rng(3)
         x = rng.uniform(-1, 1, size=(rounds, seeds, DIMENSION))
         truth = rng.uniform(-1.5, 1.5, size=(seeds, DIMENSION))  # partly outside of the box
-        label = np.where(
-            rng.random((rounds, seeds)) < expit(np.einsum("tsi,si->ts", x, truth)), 1, -1
-        )
-        self.rows = label[..., None] * x  # the loss sees only their product
+        positive = rng.random((rounds, seeds)) < expit(np.einsum("tsi,si->ts", x, truth))
+        self.rows = np.where(positive, 1, -1)[..., None] * x  # the loss sees only their product
 
     def play(self, t: int, theta: Array) -> tuple[Array, Array]:
-        row = self.rows[t]
-        margin = np.einsum("...i,...i", theta, row)
-        return np.logaddexp(0, -margin), -expit(-margin)[..., None] * row
+        margin = np.einsum("...i,...i", theta, self.rows[t])
+        return np.logaddexp(0, -margin), -expit(-margin)[..., None] * self.rows[t]
 
     def best(self, rounds: int) -> tuple[Array, Array]:
-        points = [self._minimize(self.rows[:rounds, seed]) for seed in range(self.rows.shape[1])]
-        best = np.stack(points)
-        margins = np.einsum("tsi,si->ts", self.rows[:rounds], best)
-        return best, np.logaddexp(0, -margins).sum(0)
+        rows = self.rows[:rounds]
+        best = np.stack([self._minimize(rows[:, seed]) for seed in range(rows.shape[1])])
+        return best, np.logaddexp(0, -np.einsum("tsi,si->ts", rows, best)).sum(0)
 
     @staticmethod
     def _minimize(rows: Array) -> Array:
@@ -120,14 +101,9 @@ class Logistic(Stream):
             margin = rows @ theta
             return np.logaddexp(0, -margin).mean(), -expit(-margin) @ rows / len(rows)
 
-        found = minimize(
-            mean,
-            np.zeros(rows.shape[1]),
-            jac=True,
-            bounds=[BOX] * rows.shape[1],
-            method="L-BFGS-B",
-            options={"ftol": 1e-15, "gtol": 1e-9},
-        )
+        start, options = np.zeros(rows.shape[1]), {"ftol": 1e-15, "gtol": 1e-9}
+        bounds = [BOX] * len(start)
+        found = minimize(mean, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
         return np.asarray(found.x)
 
 
@@ -137,11 +113,10 @@ class Valley(Stream):
     Absolute losses in the rotated coordinates: medians are best, and lie inside the box.
     """
 
-    name: ClassVar[str] = "valley"
-    about: ClassVar[str] = (
+    name, steepest = "valley", 5.0
+    about = (
         "five valleys 4|x-y-a| + |x+y-c|, non-smooth and diagonal, shifted at random every round"
     )
-    steepest: ClassVar[float] = 5.0
 
     def __init__(self, rounds: int, seeds: int) -> None:
         rng = np.random.default_rng(4)
@@ -153,18 +128,16 @@ class Valley(Stream):
         across, along = x - y - self.across[t], x + y - self.along[t]
         loss = (4 * abs(across) + abs(along)).sum(-1)
         across, along = 4 * np.sign(across), np.sign(along)
-        g = np.empty_like(theta)
-        g[..., 0::2], g[..., 1::2] = along + across, along - across
-        return loss, g
+        return loss, np.stack([along + across, along - across], axis=-1).reshape(theta.shape)
 
     def best(self, rounds: int) -> tuple[Array, Array]:
         across, along = self.across[:rounds], self.along[:rounds]
         difference, total = np.median(across, axis=0), np.median(along, axis=0)
         loss = (4 * abs(across - difference) + abs(along - total)).sum((0, 2))
         pairs = np.stack([(total + difference) / 2, (total - difference) / 2], axis=-1)
-        best = pairs.reshape(pairs.shape[0], DIMENSION)
+        best = pairs.reshape(-1, DIMENSION)
         assert (abs(best) <= 1).all(), "a median outside of the box is not the best point in it"
         return best, loss
 
 
-STREAMS: tuple[type[Stream], ...] = (Signs, Logistic, Valley, Spikes)
+STREAMS: tuple[Callable[[int, int], Stream], ...] = (signs, Logistic, Valley, spikes)
