@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from hvadam_bench.registry import instead
 from hvadam_bench.studies.paper.tables import RECIPES
@@ -23,19 +24,15 @@ def plan(
     """
     known = {one.name: one for one in RECIPES if one.studies}
     if smoke:
-        small = known["laptop"]
-        tried = narrowed(
-            small.studies,
-            tasks=["digits_mlp"],
-            contenders=["adam", "hvadam"],
-            rates=[1e-3],
-            seeds=1,
-            scale="smoke",
-        )
-        return [replace(small, studies=tried)]
+        few: dict[str, Any] = {
+            "tasks": ["digits_mlp"],
+            "contenders": ["adam", "hvadam"],
+            "rates": [1e-3],
+        }
+        tried = narrowed(known["laptop"].studies, **few, seeds=1, scale="smoke")
+        return [replace(known["laptop"], studies=tried)]
     for name in tables:
         if name not in known:
             raise ValueError(f"there is no table {name!r}; {instead(name, list(known))}")
-    return [
-        replace(known[name], studies=narrowed(known[name].studies, seeds=seeds)) for name in tables
-    ]
+    chosen = [known[name] for name in tables]
+    return [replace(one, studies=narrowed(one.studies, seeds=seeds)) for one in chosen]

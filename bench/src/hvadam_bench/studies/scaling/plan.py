@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """What is simulated."""
 
     ranks: tuple[int, ...]
