@@ -14,7 +14,7 @@ from hvadam.core.scalars import FIELDS
 from hvadam_bench.studies.theory import nonconvex, regret
 from hvadam_bench.studies.theory.nonconvex import SAMPLES, Constants
 from hvadam_bench.studies.theory.result import interval, power
-from hvadam_bench.studies.theory.streams import DIMENSION, STREAMS, spikes
+from hvadam_bench.studies.theory.streams import DIMENSION, SEEDS, STREAMS, spikes
 from hvadam_bench.studies.theory.update import Runs, step
 
 
@@ -81,11 +81,11 @@ def test_schedules_reach_their_step(hidden_scale: float) -> None:
 
 @pytest.mark.parametrize("family", STREAMS)
 def test_families_are_convex_and_hindsight_is_best(family: Any) -> None:
-    rounds, seeds = 700, 2
-    stream, rng = family(rounds, seeds), np.random.default_rng(0)
+    rounds = 700
+    stream, rng = family(rounds), np.random.default_rng(0)
     best, least = stream.best(rounds)
     others = np.concatenate(
-        [rng.uniform(-1, 1, size=(30, seeds, DIMENSION)), best + 0 * best[None]]
+        [rng.uniform(-1, 1, size=(30, SEEDS, DIMENSION)), best + 0 * best[None]]
     )
     others[:10] = np.clip(best + 0.01 * rng.normal(size=others[:10].shape), -1, 1)
     total = np.zeros(others.shape[:2])
@@ -101,7 +101,7 @@ def test_families_are_convex_and_hindsight_is_best(family: Any) -> None:
 
 
 def test_regret_stays_under_the_sums_and_each_sum_under_its_term() -> None:
-    for family in regret.study(rounds=400, seeds=2)["families"]:
+    for family in regret.study(400, lambda share: None)["families"]:
         constant, decaying, without = family["variants"]
         for proof in (constant["proof"], decaying["proof"]):
             assert proof["within_sums"]
@@ -131,8 +131,8 @@ def test_the_corollary_majorizes_the_sum_it_replaces() -> None:
 
 def test_adam_forgets_the_spikes() -> None:
     times = np.array([3000, 12000])
-    stream = spikes(12000, 2)
-    paid = regret.play_adam(stream, times, 2)
+    stream = spikes(12000)
+    paid = regret.play_adam(stream, times)
     gap = paid - [stream.best(int(t))[1] for t in times]
     assert (gap[1] / gap[0] > 3.5).all()  # linear: 4
 

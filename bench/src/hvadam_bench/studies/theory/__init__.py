@@ -26,8 +26,8 @@ def measure(plan: Plan, place: Place) -> dict[str, Theory]:
     with np.errstate(over="ignore", invalid="ignore"):
         found = [
             hidden_vector.study(plan.runs, plan.steps, advance(HIDDEN_VECTOR, 0.05)),
-            regret.study(plan.rounds, advance=advance(REGRET, 0.45)),
-            nonconvex.study(plan.rounds, advance=advance(NONCONVEX, 0.5)),
+            regret.study(plan.rounds, advance(REGRET, 0.45)),
+            nonconvex.study(plan.rounds, advance(NONCONVEX, 0.5)),
         ]
     versions = {"hvadam": __version__, "numpy": np.__version__}
     return {"theory": Theory(versions, *map(rounded, found))}

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -60,19 +60,7 @@ class Constants:
         return DIMENSION * self.steepest**2
 
 
-class Problem(Protocol):
-    """A mean over samples of losses, with the constants of the theorem."""
-
-    name: str
-    about: str
-    constants: Constants
-
-    def gradients(self, theta: Array, weights: Array) -> tuple[Array, Array]:
-        """Return the gradients of the mean, and of the sum with weights (..., samples)."""
-        ...
-
-
-class Waves(Problem):
+class Waves:
     """Plane waves 1 - cos(<a_j, θ> + φ_j) in random directions: many minima and saddles."""
 
     name, about = "waves", "mean of 32 plane waves 1 - cos(<a, θ> + φ) in 12 dimensions"
@@ -85,11 +73,12 @@ class Waves(Problem):
         self.constants = Constants.of(lipschitz, float(abs(self.a).max()))
 
     def gradients(self, theta: Array, weights: Array) -> tuple[Array, Array]:
+        """Return the gradients of the mean, and of the sum with weights (..., samples)."""
         slope = np.sin(theta @ self.a.T + self.phase)
         return slope @ self.a / SAMPLES, (weights * slope) @ self.a
 
 
-class Committee(Problem):
+class Committee:
     """Three tanh neurons that vote, trained on a noisy teacher of the same kind.
 
     With output o = Σ tanh(<w_k, x>)/K and loss (o - y)²/2, |o|, |y| <= 1, the Hessian is at most
@@ -110,6 +99,7 @@ class Committee(Problem):
         self.constants = Constants.of(lipschitz, 2 / self.neurons * float(abs(self.x).max()))
 
     def gradients(self, theta: Array, weights: Array) -> tuple[Array, Array]:
+        """Return the gradients of the mean, and of the sum with weights (..., samples)."""
         w = theta.reshape(*theta.shape[:-1], self.neurons, -1)
         h = np.tanh(w @ self.x.T)  # (..., neurons, samples)
         error = h.mean(-2, keepdims=True) - self.y
@@ -157,16 +147,14 @@ def useful_from(k: float, constants: Constants, *, corrected: bool) -> float:
     return round(high, 2)
 
 
-def study(
-    rounds: int, seeds: int = SEEDS, advance: Callable[[float], None] = lambda share: None
-) -> dict[str, Any]:
+def study(rounds: int, advance: Callable[[float], None]) -> dict[str, Any]:
     """Measure every problem at every rate and exponent, versus both forms of the bound."""
-    problems: list[Problem] = [Waves(), Committee()]
+    problems = (Waves(), Committee())
     times = checkpoints(rounds)
-    means, extremes = run(problems, times, seeds, advance)
+    means, extremes = run(problems, times, advance)
     return {
         "rounds": rounds,
-        "seeds": seeds,
+        "seeds": SEEDS,
         "dimension": DIMENSION,
         "samples": SAMPLES,
         "batch": BATCH,
@@ -194,7 +182,7 @@ def study(
 
 
 def run(
-    problems: Sequence[Problem], times: Array, seeds: int, advance: Callable[[float], None]
+    problems: Sequence[Waves | Committee], times: Array, advance: Callable[[float], None]
 ) -> tuple[Array, Array]:
     """Run all problems, rates and exponents together.
 
@@ -203,8 +191,8 @@ def run(
         the extremes of A_t.
     """
     rng = np.random.default_rng(0)
-    shape = (len(problems), len(RATES), len(EXPONENTS), seeds)
-    start = rng.normal(size=(seeds, DIMENSION))  # the same at every rate
+    shape = (len(problems), len(RATES), len(EXPONENTS), SEEDS)
+    start = rng.normal(size=(SEEDS, DIMENSION))  # the same at every rate
     runs = Runs(np.broadcast_to(start, (*shape, DIMENSION)))
     allowed = np.array([problem.constants.rate for problem in problems])
     alpha0 = (allowed[:, None] * np.array(list(RATES.values())))[..., None, None, None]
@@ -213,7 +201,7 @@ def run(
     total, first = np.zeros(shape), runs.root
     means: dict[int, Array] = dict.fromkeys(times.tolist(), total)
     for t in range(1, int(times[-1]) + 1):
-        weights = rng.multinomial(BATCH, [1 / SAMPLES] * SAMPLES, size=seeds) / BATCH
+        weights = rng.multinomial(BATCH, [1 / SAMPLES] * SAMPLES, size=SEEDS) / BATCH
         for i, problem in enumerate(problems):
             full[i], g[i] = problem.gradients(runs.theta[i], weights)
         total += np.einsum("...i,...i", full, full)

@@ -26,10 +26,9 @@ import numpy as np
 
 from hvadam.core.hyperparams import Hyperparams
 from hvadam_bench.studies.theory.result import Array, checkpoints, curve, power
-from hvadam_bench.studies.theory.streams import BOX, DIMENSION, STREAMS, Stream
+from hvadam_bench.studies.theory.streams import BOX, DIMENSION, SEEDS, STREAMS, Stream
 from hvadam_bench.studies.theory.update import Runs, step
 
-SEEDS = 5
 HYPER = Hyperparams(lr=1.0, betas=(0.9, 0.99), eps=1e-8, gamma=0.5, bounds=BOX)
 ALPHA1, ALPHA2 = HYPER.lr, HYPER.lr * HYPER.hidden_scale
 LAMBDA = 0.9
@@ -37,13 +36,11 @@ LAMBDA = 0.9
 VARIANTS = {"theorem": (1.0, True), "corollary": (LAMBDA, True), "no maximum": (1.0, False)}
 
 
-def study(
-    rounds: int, seeds: int = SEEDS, advance: Callable[[float], None] = lambda share: None
-) -> dict[str, Any]:
+def study(rounds: int, advance: Callable[[float], None]) -> dict[str, Any]:
     """Play every family, and return its regret versus the bound and every sum of the proof."""
-    streams = [draw(rounds, seeds) for draw in STREAMS]
+    streams = [draw(rounds) for draw in STREAMS]
     times = checkpoints(rounds)
-    seen = play(streams, times, seeds, advance)
+    seen = play(streams, times, advance)
     best = np.stack([[stream.best(t)[1] for stream in streams] for t in times.tolist()])
     regret = seen.pop("loss") - best[:, :, None]
     families = [
@@ -61,10 +58,10 @@ def study(
         for i, stream in enumerate(streams)
     ]
     forgetful = [stream.name for stream in streams].index("spikes")
-    adam = play_adam(streams[forgetful], times, seeds) - best[:, forgetful]
+    adam = play_adam(streams[forgetful], times) - best[:, forgetful]
     return {
         "rounds": rounds,
-        "seeds": seeds,
+        "seeds": SEEDS,
         "dimension": DIMENSION,
         "box": BOX,
         "alpha1": ALPHA1,
@@ -81,7 +78,7 @@ def study(
 
 
 def play(
-    streams: Sequence[Stream], times: Array, seeds: int, advance: Callable[[float], None]
+    streams: Sequence[Stream], times: Array, advance: Callable[[float], None]
 ) -> dict[str, Array]:
     """Play all rounds of all families, each from the middle of the box.
 
@@ -91,7 +88,7 @@ def play(
         the "floor", the smallest s_{1,i}, "root_max" and "hidden_max", the largest s_{t,i}^{1/2}
         and |v_{t,i}|, and the "sums" P, Q, R, S, U (sums, families, variants, seeds).
     """
-    shape = (len(streams), len(VARIANTS), seeds)
+    shape = (len(streams), len(VARIANTS), SEEDS)
     runs = Runs(np.zeros((*shape, DIMENSION)))
     star = np.stack([stream.best(int(times[-1]))[0] for stream in streams])[:, None]
     decay, monotone = (np.array(x)[:, None, None] for x in zip(*VARIANTS.values(), strict=True))
@@ -121,10 +118,10 @@ def play(
     return dict(zip(("loss", "root", "gain"), series, strict=True)) | ends
 
 
-def play_adam(stream: Stream, times: Array, seeds: int) -> Array:
+def play_adam(stream: Stream, times: Array) -> Array:
     """Play Adam under the same rates, without bias correction; total loss (checkpoints, seeds)."""
     beta1, beta2 = HYPER.betas
-    theta, m, s = (np.zeros((seeds, DIMENSION)) for _ in range(3))
+    theta, m, s = (np.zeros((SEEDS, DIMENSION)) for _ in range(3))
     losses: list[Array] = []
     for t in range(1, int(times[-1]) + 1):
         loss, g = stream.play(t - 1, theta)

@@ -17,7 +17,7 @@ from scipy.special import expit
 
 from hvadam_bench.studies.theory.result import Array
 
-DIMENSION = 10
+DIMENSION, SEEDS = 10, 5
 BOX = (-1.0, 1.0)
 SPIKE, PERIOD = 500.0, 301
 
@@ -54,20 +54,20 @@ class Linear(Stream):
         return -np.sign(total), -abs(total).sum(-1)
 
 
-def signs(rounds: int, seeds: int) -> Linear:
+def signs(rounds: int) -> Linear:
     """Draw random signs, the adversary against whom every player has regret of order √T."""
-    g = np.random.default_rng(1).choice([-1.0, 1.0], size=(rounds, seeds, DIMENSION))
+    g = np.random.default_rng(1).choice([-1.0, 1.0], size=(rounds, SEEDS, DIMENSION))
     about = " with random signs: whoever plays, the expected regret is d·√(2T/π)"
     return Linear("signs", about, 1.0, g)
 
 
-def spikes(rounds: int, seeds: int) -> Linear:
+def spikes(rounds: int) -> Linear:
     """Draw the sequence on which Adam fails: rare large slopes against many small ones.
 
     Since the small ones add up to less, -1 is best; an optimizer that forgets the spike before the
     next one drifts to +1. The phases differ between coordinates.
     """
-    phase = np.random.default_rng(2).integers(PERIOD, size=(seeds, DIMENSION))
+    phase = np.random.default_rng(2).integers(PERIOD, size=(SEEDS, DIMENSION))
     g = np.where(np.arange(rounds)[:, None, None] % PERIOD == phase, SPIKE, -1.0)
     about = ", slope +500 once in 301 rounds and -1 else: Adam forgets the spikes"
     return Linear("spikes", about, SPIKE, g)
@@ -79,11 +79,11 @@ class Logistic(Stream):
     name, steepest = "logistic", 1.0
     about = "logistic regression, one fresh example per round, noisy labels"
 
-    def __init__(self, rounds: int, seeds: int) -> None:
+    def __init__(self, rounds: int) -> None:
         rng = np.random.default_rng(3)
-        x = rng.uniform(-1, 1, size=(rounds, seeds, DIMENSION))
-        truth = rng.uniform(-1.5, 1.5, size=(seeds, DIMENSION))  # partly outside of the box
-        positive = rng.random((rounds, seeds)) < expit(np.einsum("tsi,si->ts", x, truth))
+        x = rng.uniform(-1, 1, size=(rounds, SEEDS, DIMENSION))
+        truth = rng.uniform(-1.5, 1.5, size=(SEEDS, DIMENSION))  # partly outside of the box
+        positive = rng.random((rounds, SEEDS)) < expit(np.einsum("tsi,si->ts", x, truth))
         self.rows = np.where(positive, 1, -1)[..., None] * x  # the loss sees only their product
 
     def play(self, t: int, theta: Array) -> tuple[Array, Array]:
@@ -118,9 +118,9 @@ class Valley(Stream):
         "five valleys 4|x-y-a| + |x+y-c|, non-smooth and diagonal, shifted at random every round"
     )
 
-    def __init__(self, rounds: int, seeds: int) -> None:
+    def __init__(self, rounds: int) -> None:
         rng = np.random.default_rng(4)
-        shift = rng.normal(scale=0.25, size=(rounds, seeds, DIMENSION // 2, 2))
+        shift = rng.normal(scale=0.25, size=(rounds, SEEDS, DIMENSION // 2, 2))
         self.across, self.along = shift[..., 0], shift[..., 1] + 1.0
 
     def play(self, t: int, theta: Array) -> tuple[Array, Array]:
@@ -140,4 +140,4 @@ class Valley(Stream):
         return best, loss
 
 
-STREAMS: tuple[Callable[[int, int], Stream], ...] = (signs, Logistic, Valley, spikes)
+STREAMS: tuple[Callable[[int], Stream], ...] = (signs, Logistic, Valley, spikes)
