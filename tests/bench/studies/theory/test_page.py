@@ -15,7 +15,7 @@ import pytest
 from hvadam_bench.cli import main
 from hvadam_bench.studies import Place
 from hvadam_bench.studies._results import load, to_json
-from hvadam_bench.studies.theory import measure, nonconvex, page, result, rounded, streams
+from hvadam_bench.studies.theory import measure, nonconvex, page, regret, result, rounded
 from hvadam_bench.studies.theory.plan import plan
 from hvadam_bench.studies.theory.result import Theory
 
@@ -155,7 +155,7 @@ def test_divergence_is_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(
         nonconvex.Waves, "gradients", lambda self, theta, weights: (theta * 1e200,) * 2
     )
-    monkeypatch.setattr(streams, "SPIKE", math.inf)
+    monkeypatch.setattr(regret, "SPIKE", math.inf)
     [found] = measure(plan(smoke=True), Place(tmp_path, tmp_path)).values()
     page.render({"theory": found}, tmp_path)
     text = (tmp_path / "docs" / "theory.md").read_text(encoding="utf-8")

@@ -13,8 +13,8 @@ from hvadam.core.hyperparams import Hyperparams
 from hvadam.core.scalars import FIELDS
 from hvadam_bench.studies.theory import nonconvex, regret
 from hvadam_bench.studies.theory.nonconvex import SAMPLES, Constants
+from hvadam_bench.studies.theory.regret import DIMENSION, SEEDS, STREAMS, spikes
 from hvadam_bench.studies.theory.result import interval, power
-from hvadam_bench.studies.theory.streams import DIMENSION, SEEDS, STREAMS, spikes
 from hvadam_bench.studies.theory.update import Runs, step
 
 

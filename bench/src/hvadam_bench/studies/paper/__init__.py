@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hvadam_bench.pages.rendering import render as render_template
-from hvadam_bench.pages.report import tables as reported
+from hvadam_bench.pages.report.tables import ablation
+from hvadam_bench.pages.report.tables import results as ended
 from hvadam_bench.pages.tables import Table
 from hvadam_bench.running.files import write_atomically
 from hvadam_bench.running.records import Store
@@ -56,7 +57,7 @@ def measure(plan: Sequence[Recipe], place: Place) -> dict[str, Paper]:
     panels: list[Panel] = []
     for what, sweep in sweeps:
         for task in (found.results for found in sweep.results() if found.results):
-            table = reported.ablation(task) or reported.results(task)
+            table = ablation(task) or ended(task)
             rows = tuple(tuple(cell.text for cell in row) for row in table.cells)
             panels.append(Panel(what, task.title, table.reading, tuple(table.heads), rows))
     return {"paper": Paper(tuple(panels))}

@@ -6,7 +6,7 @@ which does everything but send.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,14 +26,14 @@ class Scaling:
     simulated: tuple[Mapping[str, Any], ...]
 
 
-def measure(plan: plan.Plan, place: Place) -> dict[str, Scaling]:
+def measure(plan: Sequence[int], place: Place) -> dict[str, Scaling]:
     """Return what steps hand to collectives, with and without clipping."""
     found: list[dict[str, Any]] = []
-    for ranks in plan.ranks:
+    for ranks in plan:
         for name, options in VARIANTS.items():
             place.on_progress(f"{name} on {ranks} ranks", 0.0)
             found.append({"optimizer": name, "ranks": ranks, **simulate(ranks, options)})
-            place.on_progress("", 1 / len(plan.ranks) / len(VARIANTS))
+            place.on_progress("", 1 / len(plan) / len(VARIANTS))
     return {"scaling": Scaling(tuple(found))}
 
 

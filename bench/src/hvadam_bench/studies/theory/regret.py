@@ -1,7 +1,10 @@
 """Appendix C: regret in online convex problems, versus every term of its bound.
 
-The update is `update.step` with α1/√t, α2/t and AMSGrad's maximum. All families and
-variants are stepped together: arrays are (families, variants, seeds, d).
+The update is `update.step` with α1/√t, α2/t and AMSGrad's maximum. All families and variants are
+stepped together: arrays are (families, variants, seeds, d). A family draws, for all seeds at once,
+everything that its losses depend on; a round evaluates loss (..., seeds) and (sub)gradient, and
+``best`` is the point (seeds, d) that a player with hindsight would have played in each of the first
+rounds, with its loss in total.
 
 With w_t = ‖s_t^{1/4}(θ_t - θ*)‖ the proof bounds the regret by five sums, here measured with the
 best fixed point θ* of all rounds:
@@ -23,17 +26,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
 
 from hvadam.core.hyperparams import Hyperparams
 from hvadam_bench.studies.theory.result import Array, checkpoints, curve, power
-from hvadam_bench.studies.theory.streams import BOX, DIMENSION, SEEDS, STREAMS, Stream
 from hvadam_bench.studies.theory.update import Runs, step
 
+DIMENSION, SEEDS, BOX = 10, 5, (-1.0, 1.0)
 HYPER = Hyperparams(lr=1.0, betas=(0.9, 0.99), eps=1e-8, gamma=0.5, bounds=BOX)
 ALPHA1, ALPHA2 = HYPER.lr, HYPER.lr * HYPER.hidden_scale
 LAMBDA = 0.9
 # The decay of β1, and whether s takes the maximum that the theorem needs.
 VARIANTS = {"theorem": (1.0, True), "corollary": (LAMBDA, True), "no maximum": (1.0, False)}
+SPIKE, PERIOD = 500.0, 301
 
 
 def study(rounds: int, advance: Callable[[float], None]) -> dict[str, Any]:
@@ -231,3 +237,115 @@ def describe(
         "corrected": against(corrected=True),
     }
     return {"name": name, "curve": shown, "constants": constants, "proof": proof or None}
+
+
+class Linear:
+    """Losses <g_t, θ> of gradients (rounds, seeds, d): a corner is best, -sign of their sum."""
+
+    def __init__(self, name: str, about: str, steepest: float, gradients: Array) -> None:
+        self.name, self.about, self.steepest = name, f"linear losses{about}", steepest
+        self.gradients = gradients
+
+    def play(self, t: int, theta: Array) -> tuple[Array, Array]:
+        """Return loss and gradient of round t."""
+        g = self.gradients[t]
+        return np.einsum("...i,...i", theta, g), np.broadcast_to(g, theta.shape)
+
+    def best(self, rounds: int) -> tuple[Array, Array]:
+        """Return the best points and their losses."""
+        total = self.gradients[:rounds].sum(0)
+        return -np.sign(total), -abs(total).sum(-1)
+
+
+def signs(rounds: int) -> Linear:
+    """Draw random signs, the adversary against whom every player has regret of order √T."""
+    g = np.random.default_rng(1).choice([-1.0, 1.0], size=(rounds, SEEDS, DIMENSION))
+    about = " with random signs: whoever plays, the expected regret is d·√(2T/π)"
+    return Linear("signs", about, 1.0, g)
+
+
+def spikes(rounds: int) -> Linear:
+    """Draw the sequence on which Adam fails: rare large slopes against many small ones.
+
+    Since the small ones add up to less, -1 is best; an optimizer that forgets the spike before the
+    next one drifts to +1. The phases differ between coordinates.
+    """
+    phase = np.random.default_rng(2).integers(PERIOD, size=(SEEDS, DIMENSION))
+    g = np.where(np.arange(rounds)[:, None, None] % PERIOD == phase, SPIKE, -1.0)
+    about = ", slope +500 once in 301 rounds and -1 else: Adam forgets the spikes"
+    return Linear("spikes", about, SPIKE, g)
+
+
+class Logistic:
+    """Logistic regression on a stream of labels that follow a noisy linear rule."""
+
+    name, steepest = "logistic", 1.0
+    about = "logistic regression, one fresh example per round, noisy labels"
+
+    def __init__(self, rounds: int) -> None:
+        rng = np.random.default_rng(3)
+        x = rng.uniform(-1, 1, size=(rounds, SEEDS, DIMENSION))
+        truth = rng.uniform(-1.5, 1.5, size=(SEEDS, DIMENSION))  # partly outside of the box
+        positive = rng.random((rounds, SEEDS)) < expit(np.einsum("tsi,si->ts", x, truth))
+        self.rows = np.where(positive, 1, -1)[..., None] * x  # the loss sees only their product
+
+    def play(self, t: int, theta: Array) -> tuple[Array, Array]:
+        """Return loss and gradient of round t."""
+        margin = np.einsum("...i,...i", theta, self.rows[t])
+        return np.logaddexp(0, -margin), -expit(-margin)[..., None] * self.rows[t]
+
+    def best(self, rounds: int) -> tuple[Array, Array]:
+        """Return the best points and their losses."""
+        rows = self.rows[:rounds]
+        best = np.stack([self._minimize(rows[:, seed]) for seed in range(rows.shape[1])])
+        return best, np.logaddexp(0, -np.einsum("tsi,si->ts", rows, best)).sum(0)
+
+    @staticmethod
+    def _minimize(rows: Array) -> Array:
+        def mean(theta: Array) -> tuple[float, Array]:
+            margin = rows @ theta
+            return np.logaddexp(0, -margin).mean(), -expit(-margin) @ rows / len(rows)
+
+        start, options = np.zeros(rows.shape[1]), {"ftol": 1e-15, "gtol": 1e-9}
+        bounds = [BOX] * len(start)
+        found = minimize(mean, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
+        return np.asarray(found.x)
+
+
+class Valley:
+    """Five diagonal valleys 4|x - y - a_t| + |x + y - c_t| whose place is shifted every round.
+
+    Absolute losses in the rotated coordinates: medians are best, and lie inside the box.
+    """
+
+    name, steepest = "valley", 5.0
+    about = (
+        "five valleys 4|x-y-a| + |x+y-c|, non-smooth and diagonal, shifted at random every round"
+    )
+
+    def __init__(self, rounds: int) -> None:
+        rng = np.random.default_rng(4)
+        shift = rng.normal(scale=0.25, size=(rounds, SEEDS, DIMENSION // 2, 2))
+        self.across, self.along = shift[..., 0], shift[..., 1] + 1.0
+
+    def play(self, t: int, theta: Array) -> tuple[Array, Array]:
+        """Return loss and gradient of round t."""
+        x, y = theta[..., 0::2], theta[..., 1::2]
+        across, along = x - y - self.across[t], x + y - self.along[t]
+        loss = (4 * abs(across) + abs(along)).sum(-1)
+        across, along = 4 * np.sign(across), np.sign(along)
+        return loss, np.stack([along + across, along - across], axis=-1).reshape(theta.shape)
+
+    def best(self, rounds: int) -> tuple[Array, Array]:
+        """Return the best points and their losses."""
+        across, along = self.across[:rounds], self.along[:rounds]
+        difference, total = np.median(across, axis=0), np.median(along, axis=0)
+        loss = (4 * abs(across - difference) + abs(along - total)).sum((0, 2))
+        pairs = np.stack([(total + difference) / 2, (total - difference) / 2], axis=-1)
+        best = pairs.reshape(-1, DIMENSION)
+        assert (abs(best) <= 1).all(), "a median outside of the box is not the best point in it"
+        return best, loss
+
+
+Stream = Linear | Logistic | Valley
+STREAMS: tuple[Callable[[int], Stream], ...] = (signs, Logistic, Valley, spikes)

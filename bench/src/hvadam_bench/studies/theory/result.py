@@ -58,25 +58,26 @@ class Theory:
         regret is at most the steepest slope over the whole domain in every round, and a gradient
         is no longer than its coordinates allow.
         """
-        variants = [one for family in self.regret["families"] for one in family["variants"]]
-        return {
-            HIDDEN_VECTOR: _standing(
-                on_bound(found["bound"][-1], found["least_noise"][0], within=found["within_bound"])
+        cases = {
+            HIDDEN_VECTOR: [
+                (found["bound"][-1], found["least_noise"][0], found["within_bound"])
                 for case in self.hidden_vector["cases"]
                 if (found := case["measured"])
-            ),
-            REGRET: _standing(
-                on_bound(bound["total"][-1], one["constants"]["trivial"], within=bound["holds"])
-                for one in variants
+            ],
+            REGRET: [
+                (bound["total"][-1], one["constants"]["trivial"], bound["holds"])
+                for family in self.regret["families"]
+                for one in family["variants"]
                 if one["proof"] and (bound := one["proof"]["corrected"])
-            ),
-            NONCONVEX: _standing(
-                on_bound(bound["values"][-1], problem["trivial"], within=bound["holds"])
+            ],
+            NONCONVEX: [
+                (bound["values"][-1], problem["trivial"], bound["holds"])
                 for problem in self.nonconvex["problems"]
                 for case in problem["cases"]
                 if (bound := case["corrected"])
-            ),
+            ],
         }
+        return {theorem: _standing(own) for theorem, own in cases.items()}
 
 
 def tally(found: Iterable[bool]) -> Tally:
@@ -85,11 +86,11 @@ def tally(found: Iterable[bool]) -> Tally:
     return Tally(sum(every), len(every))
 
 
-def _standing(cases: Iterable[str]) -> Standing:
-    words = list(cases)
-    true = [word for word in words if word != FAILS]
-    vacuous = tally(word == VACUOUS for word in true)
-    return Standing(Tally(len(true), len(words)), vacuous, all_of(words))
+def _standing(cases: Iterable[tuple[float, float, bool]]) -> Standing:
+    """Return how a theorem stands, from (bound, what holds without it, whether it is true)."""
+    words = [on_bound(bound, trivial, within=within) for bound, trivial, within in cases]
+    vacuous = tally(word == VACUOUS for word in words if word != FAILS)
+    return Standing(Tally(vacuous.of, len(words)), vacuous, all_of(words))
 
 
 def checkpoints(last: int, per_decade: int = 8) -> Array:
