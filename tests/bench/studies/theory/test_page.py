@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -166,24 +165,3 @@ def test_divergence_is_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "| spikes | theorem | diverged |" in text
     assert not {"nan", "inf"} & set(text.lower().replace("|", " ").split())
     assert "diverged: 10 of 34" in page.summarize({"theory": found})
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (["--rounds", "0"], ["--rounds", "0"]),
-        (["--rounds", "few"], ["--rounds", "few"]),
-        (["--out", "file"], ["--out", "file"]),
-        (["more"], ["more"]),
-    ],
-    ids=" ".join,
-)
-def test_bad_arguments_give_one_line(
-    arguments: list[str],
-    named: list[str],
-    tmp_path: Path,
-    refused: Callable[[list[str]], str],
-) -> None:
-    (tmp_path / "file").write_text("mine")
-    line = refused(["theory", *arguments])
-    assert all(word in line for word in named), line
