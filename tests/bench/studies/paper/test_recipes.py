@@ -112,10 +112,10 @@ def test_the_page_shows_what_was_published(
     found = study.measure(study.plan(tables=(table,), seeds=1), place)
     [page] = study.render(found, tmp_path)
     [panel] = found["paper"].panels
-    shown = [row[panel.heads.index("published")] for row in panel.rows if published]
+    shown = [row[panel["heads"].index("published")] for row in panel["rows"] if published]
     assert shown == published
     assert all(f" {number} |" in page.read_text(encoding="utf-8") for number in published)
-    assert ("published" in panel.heads) == bool(published)
+    assert ("published" in panel["heads"]) == bool(published)
 
 
 @pytest.mark.parametrize("name", sorted(set(recipes.names()) - set(SWEPT)))

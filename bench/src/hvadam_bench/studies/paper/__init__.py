@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hvadam_bench.pages.rendering import render as render_template
 from hvadam_bench.pages.report.tables import ablation
@@ -20,28 +21,14 @@ from hvadam_bench.sweeping.sweep import Sweep
 
 
 @dataclass(frozen=True)
-class Panel:
-    """One task of a table, ours versus published numbers, as a report shows them.
+class Paper:
+    """The tables that have runs, a task each: what it reproduces, title, reading, heads and rows.
 
-    The numbers themselves are in the records that lie packed beside the result.
+    They show ours versus published numbers as a report does; the numbers themselves are in the
+    records that lie packed beside the result.
     """
 
-    reproduces: str
-    title: str
-    reading: str
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-    def markdown(self) -> str:
-        """Return the table for the page."""
-        return Table(self.heads, self.rows).markdown()
-
-
-@dataclass(frozen=True)
-class Paper:
-    """The panels that have runs."""
-
-    panels: tuple[Panel, ...]
+    panels: tuple[Mapping[str, Any], ...]
 
 
 def measure(plan: Sequence[Recipe], place: Place) -> dict[str, Paper]:
@@ -54,12 +41,13 @@ def measure(plan: Sequence[Recipe], place: Place) -> dict[str, Paper]:
         for contest in one.studies
     ]
     place.sweep([sweep for _, sweep in sweeps])
-    panels: list[Panel] = []
+    panels: list[dict[str, Any]] = []
     for what, sweep in sweeps:
         for task in (found.results for found in sweep.results() if found.results):
             table = ablation(task) or ended(task)
-            rows = tuple(tuple(cell.text for cell in row) for row in table.cells)
-            panels.append(Panel(what, task.title, table.reading, tuple(table.heads), rows))
+            rows = [[cell.text for cell in row] for row in table.cells]
+            shown = {"heads": list(table.heads), "rows": rows, "reading": table.reading}
+            panels.append({"reproduces": what, "title": task.title, **shown})
     return {"paper": Paper(tuple(panels))}
 
 
@@ -68,7 +56,8 @@ def render(results: Results, out: Path) -> list[Path]:
     if "paper" not in results or not results["paper"].panels:
         return []
     page, template = out / "docs" / "paper.md", Path(__file__).with_name("page.md.j2")
-    write_atomically(page, render_template(template, panels=results["paper"].panels).encode())
+    panels = [(one, Table(one["heads"], one["rows"])) for one in results["paper"].panels]
+    write_atomically(page, render_template(template, panels=panels).encode())
     return [page]
 
 
