@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hvadam_bench.studies.scaling import measure as scaling
+from hvadam_bench.studies.scaling import page as scaling
 from hvadam_bench.studies.speed.contenders import ADAM, EXACT
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from hvadam_bench import contenders, tasks
 from hvadam_bench.registry import instead, own_hint
 from hvadam_bench.studies.demo.plan import RECIPE as DEMO
-from hvadam_bench.studies.paper.tables import RECIPES as PAPER
+from hvadam_bench.studies.paper.plan import RECIPES as PAPER
 from hvadam_bench.sweeping.recipe import Recipe
 from hvadam_bench.sweeping.search import Contest, Entry
 

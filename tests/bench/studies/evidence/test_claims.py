@@ -56,10 +56,8 @@ def test_a_true_bound_that_says_nothing_is_vacuous(tmp_path: Path) -> None:
     assert measured.standings[NONCONVEX].verdict == VACUOUS
     assert "**The bound: vacuous.**" in page.render_page(measured)
     # With constants that let every gradient be long the same bounds would say something.
-    problems = [dataclasses.replace(one, trivial=1e13) for one in measured.nonconvex.problems]
-    useful = dataclasses.replace(
-        measured, nonconvex=dataclasses.replace(measured.nonconvex, problems=tuple(problems))
-    )
+    problems = [{**one, "trivial": 1e13} for one in measured.nonconvex["problems"]]
+    useful = dataclasses.replace(measured, nonconvex={**measured.nonconvex, "problems": problems})
     save(useful, tmp_path / "theory.json")
     [claim] = [one for one in judge(tmp_path) if one.where == NONCONVEX]
     assert (claim.verdict, "vacuous" in claim.note) == (HOLDS, False)

@@ -1,14 +1,21 @@
+"""The recipes of the paper's tables, and the page that shows them beside published numbers."""
+
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_records import made_record
 
-from hvadam_bench import cli, contenders, tasks
+from hvadam_bench import cli, contenders, studies, tasks
 from hvadam_bench.cli import lists
 from hvadam_bench.running.options import check
+from hvadam_bench.studies import Place
 from hvadam_bench.studies import _recipes as recipes
 from hvadam_bench.sweeping.search import Contest
+from hvadam_bench.sweeping.sweep import Sweep
 
 SWEPT = [name for name in recipes.names() if recipes.get(name).studies]
 PUBLISHED = [name for name in SWEPT if name.endswith("_published")]
@@ -76,6 +83,39 @@ def test_the_searches_are_those_of_appendix_f() -> None:
         **{"lr": {4e-3, 1e-3}, "gamma": {0.5}, "eps": {1e-8}}
     }
     assert searched("lstm_published", "ptb_lstm3") == {"lr": {1e-2, 1e-3, 1e-4}, "gamma": {0.5}}
+
+
+@pytest.mark.parametrize(
+    ("table", "published"),
+    [
+        ("ablation_published", ["85.04", "84.54", "83.42", "83.31"]),
+        ("diffusion", ["11.68", "15.09", "82.29"]),
+        ("iwslt14", []),  # which the paper lists without a result
+    ],
+)
+def test_the_page_shows_what_was_published(
+    table: str, published: list[str], tmp_path: Path
+) -> None:
+    def record_all(sweeps: Sequence[Sweep]) -> bool:
+        for sweep in sweeps:
+            for arm in (arm for contest in sweep.contests for arm in contest.arms()):
+                while needed := arm.needed(sweep.ledger):
+                    for config, role in needed:
+                        task = tasks.get(config.task)
+                        made = made_record(60.0, config=config, metric=task.metric)
+                        number = task.published.get(config.contender)
+                        sweep.store.put(replace(made, role=role, published=number))
+        return True
+
+    study = studies.get("paper")
+    place = Place(tmp_path, tmp_path / "runs", sweep=record_all)
+    found = study.measure(study.plan(tables=(table,), seeds=1), place)
+    [page] = study.render(found, tmp_path)
+    [panel] = found["paper"].panels
+    shown = [row[panel["heads"].index("published")] for row in panel["rows"] if published]
+    assert shown == published
+    assert all(f" {number} |" in page.read_text(encoding="utf-8") for number in published)
+    assert ("published" in panel["heads"]) == bool(published)
 
 
 @pytest.mark.parametrize("name", sorted(set(recipes.names()) - set(SWEPT)))

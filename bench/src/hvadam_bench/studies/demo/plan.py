@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from hvadam_bench.sweeping.recipe import Recipe
 from hvadam_bench.sweeping.search import Contest, Entry, narrowed
@@ -32,8 +31,7 @@ RECIPE = Recipe(
 QUICK = {"epochs": 1}  # instead, where only the code is tried
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """The contests, and the steps of each path in the valley."""
 
     contests: Sequence[Contest]

@@ -1,21 +1,10 @@
 """On how many ranks a step is simulated."""
 
-from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is simulated."""
-
-    ranks: tuple[int, ...]
-
-
-def plan(*, smoke: bool = False) -> Plan:
+def plan(*, smoke: bool = False) -> tuple[int, ...]:
     """Return the numbers of ranks.
 
     Args:
         smoke: Simulate the smaller number of ranks only.
     """
-    return Plan((8,) if smoke else (8, 64))
+    return (8,) if smoke else (8, 64)

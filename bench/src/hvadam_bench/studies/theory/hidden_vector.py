@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from hvadam.core.hyperparams import Hyperparams
-from hvadam_bench.studies.theory.fits import Array, checkpoints, interval, power
+from hvadam_bench.studies.theory.result import Array, checkpoints, interval
 from hvadam_bench.studies.theory.update import Runs, follow
 
 DIMENSIONS = (2, 10, 100)
@@ -34,7 +34,7 @@ FLOOR = 1e-12
 
 
 def study(runs: int, steps: int, advance: Callable[[float], None]) -> dict[str, Any]:
-    """Measure every kind of noise in every dimension, as `HiddenVector` has it."""
+    """Measure every kind of noise in every dimension, versus the bound."""
     cases: list[dict[str, Any]] = []
     for dimension, kind in product(DIMENSIONS, KINDS):
         found = measure(kind, dimension, runs, checkpoints(steps))
@@ -59,7 +59,7 @@ def measure(kind: str, dimension: int, runs: int, times: Array) -> dict[str, Any
     if not np.isfinite(mean).all():
         return None
     bound = math.sqrt(2 * math.pi) * SIGMA / times
-    window = (times >= FITTED[0]) & (times <= FITTED[1])
+    late, window = times >= FITTED[0], (times >= FITTED[0]) & (times <= FITTED[1])
     exact = bool(mean[window].max() < FLOOR)
     return {
         "steps": times,
@@ -71,8 +71,8 @@ def measure(kind: str, dimension: int, runs: int, times: Array) -> dict[str, Any
         "worst_ratio": (mean / bound).max(),
         "norm_claims_broken": broken,
         "exact": exact,
-        "slope": None if exact else interval(distance, lambda x: power(times, x, window)),
-        "slope_of_minimum": interval(least_noise, lambda x: power(times, x, times >= FITTED[0])),
+        "slope": None if exact else interval(times, distance, window),
+        "slope_of_minimum": interval(times, least_noise, late),
         "rate": None if exact else _geometric(times, mean),
         "rate_predicted": _predicted(dimension) if kind == "independent" else None,
     }
@@ -81,18 +81,20 @@ def measure(kind: str, dimension: int, runs: int, times: Array) -> dict[str, Any
 def simulate(kind: str, dimension: int, runs: int, times: Array) -> tuple[Array, Array, int]:
     """Return ‖v_T - v*‖ and min_t ‖ζ_t‖ as (runs, times), and how often a claim on norms fails.
 
-    The claims are ‖v_t‖ <= ‖v_{t-1}‖ and ‖v_t‖ <= ‖m_t‖, up to rounding.
+    The claims are ‖v_t‖ <= ‖v_{t-1}‖ and ‖v_t‖ <= ‖m_t‖, up to rounding. Noise is orthogonal to v*,
+    the first axis, uniform in direction and of half-normal length.
     """
     rng = np.random.default_rng([KINDS.index(kind), dimension])
-    v_star = np.eye(dimension)[0]
-    hyper = Hyperparams(restart_threshold=0.0)
+    v_star, hyper = np.eye(dimension)[0], Hyperparams(restart_threshold=0.0)
     state = Runs(np.zeros((runs, dimension)))
     average = np.zeros((runs, dimension))
-    least = np.full(runs, math.inf)
-    norm = np.full(runs, math.inf)
-    distances, minima, broken = [], [], 0
+    least, norm = np.full((2, runs), math.inf)
+    seen, broken = [], 0
     for t in range(1, int(times[-1]) + 1):
-        m = v_star + noise(rng, runs, dimension)
+        zeta = rng.normal(size=(runs, dimension))
+        zeta[:, 0] = 0.0
+        length = abs(rng.normal(scale=SIGMA, size=(runs, 1)))
+        m = v_star + zeta * (length / np.linalg.norm(zeta, axis=1, keepdims=True))
         if kind != "independent":
             average = BETA1 * average + (1 - BETA1) * m
             m = average / (1 - BETA1**t) if kind == "unbiased average" else average
@@ -102,17 +104,9 @@ def simulate(kind: str, dimension: int, runs: int, times: Array) -> tuple[Array,
         broken += int((norm > allowed).sum())
         least = np.minimum(least, np.linalg.norm(m - v_star, axis=1))
         if t in times:
-            distances.append(np.linalg.norm(state.v - v_star, axis=1))
-            minima.append(least)
-    return np.stack(distances, 1), np.stack(minima, 1), broken
-
-
-def noise(rng: np.random.Generator, runs: int, dimension: int) -> Array:
-    """Draw noise orthogonal to the first axis, uniform in direction, of half-normal length."""
-    zeta = rng.normal(size=(runs, dimension))
-    zeta[:, 0] = 0.0
-    length = abs(rng.normal(scale=SIGMA, size=(runs, 1)))
-    return zeta * (length / np.linalg.norm(zeta, axis=1, keepdims=True))
+            seen.append((np.linalg.norm(state.v - v_star, axis=1), least))
+    distances, minima = np.stack(seen, axis=-1)
+    return distances, minima, broken
 
 
 def _predicted(dimension: int) -> float | None:

@@ -16,12 +16,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 
 from hvadam.core.hyperparams import Hyperparams
-from hvadam_bench.studies.theory.fits import Array, checkpoints, interval, power
+from hvadam_bench.studies.theory.result import Array, checkpoints, curve, interval
 from hvadam_bench.studies.theory.update import Runs, step
 
 SEEDS, SAMPLES, BATCH, DIMENSION = 10, 32, 4, 12
@@ -31,52 +31,62 @@ HYPER = Hyperparams(lr=1.0, betas=(0.9, 0.99), eps=1e-2, gamma=0.5, hidden_gain=
 GAIN_MAX = 10 / 0.9
 
 
-class Problem(Protocol):
-    """A mean over samples of losses in [0, ceiling]."""
+@dataclass(frozen=True)
+class Constants:
+    """What the theorem asks for, known before the first step."""
 
-    name: ClassVar[str]
-    about: ClassVar[str]
-    ceiling: ClassVar[float]  # F; the infimum f* is at least 0
     lipschitz: float  # L, of the gradient of the mean
     steepest: float  # N, over every coordinate of every sample's gradient
+    ceiling: float  # F; the infimum f* is at least 0
+    least: float  # C_l
+    most: float  # C_r
 
-    def __init__(self) -> None: ...
+    @classmethod
+    def of(cls, lipschitz: float, steepest: float, ceiling: float = 2.0) -> Constants:
+        """Work out C_l and C_r: |g_i - v_i| <= (1+√d)·N bounds A_t from below, ε from above."""
+        apart = (1 + math.sqrt(DIMENSION)) * steepest
+        largest = apart**2 / HYPER.gamma + HYPER.eps / (1 - HYPER.betas[1])
+        most = max(1 / (math.sqrt(HYPER.eps) + HYPER.eps), GAIN_MAX)
+        return cls(lipschitz, steepest, ceiling, 1 / (math.sqrt(largest) + HYPER.eps), most)
 
-    def gradients(self, theta: Array, weights: Array) -> tuple[Array, Array]:
-        """Return the gradients of the mean, and of the sum with weights (..., samples)."""
-        ...
+    @property
+    def rate(self) -> float:
+        """Return the largest α0 that the theorem allows."""
+        return self.least / (self.lipschitz * self.most**2)
+
+    @property
+    def trivial(self) -> float:
+        """Return the bound d·N² that needs no theorem."""
+        return DIMENSION * self.steepest**2
 
 
-class Waves(Problem):
+class Waves:
     """Plane waves 1 - cos(<a_j, θ> + φ_j) in random directions: many minima and saddles."""
 
-    name: ClassVar[str] = "waves"
-    about: ClassVar[str] = "mean of 32 plane waves 1 - cos(<a, θ> + φ) in 12 dimensions"
-    ceiling: ClassVar[float] = 2.0
+    name, about = "waves", "mean of 32 plane waves 1 - cos(<a, θ> + φ) in 12 dimensions"
 
     def __init__(self) -> None:
         rng = np.random.default_rng(1)
         self.a = rng.uniform(-1, 1, size=(SAMPLES, DIMENSION))
         self.phase = rng.uniform(0, 2 * math.pi, size=SAMPLES)
-        self.lipschitz = float(np.linalg.norm(self.a.T @ self.a, 2)) / SAMPLES
-        self.steepest = float(abs(self.a).max())
+        lipschitz = float(np.linalg.norm(self.a.T @ self.a, 2)) / SAMPLES
+        self.constants = Constants.of(lipschitz, float(abs(self.a).max()))
 
     def gradients(self, theta: Array, weights: Array) -> tuple[Array, Array]:
+        """Return the gradients of the mean, and of the sum with weights (..., samples)."""
         slope = np.sin(theta @ self.a.T + self.phase)
         return slope @ self.a / SAMPLES, (weights * slope) @ self.a
 
 
-class Committee(Problem):
+class Committee:
     """Three tanh neurons that vote, trained on a noisy teacher of the same kind.
 
     With output o = Σ tanh(<w_k, x>)/K and loss (o - y)²/2, |o|, |y| <= 1, the Hessian is at most
     ‖∇o‖² + |o - y|·‖∇²o‖ <= ‖x‖²/K·(1 + 2·4/(3√3)).
     """
 
-    name: ClassVar[str] = "committee"
-    about: ClassVar[str] = "three tanh neurons that vote, squared loss, 32 noisy examples"
-    ceiling: ClassVar[float] = 2.0
-    neurons: ClassVar[int] = 3
+    name, about = "committee", "three tanh neurons that vote, squared loss, 32 noisy examples"
+    neurons = 3
 
     def __init__(self) -> None:
         rng = np.random.default_rng(2)
@@ -85,47 +95,17 @@ class Committee(Problem):
         clean = np.tanh(self.x @ teacher.T).mean(-1)
         self.y = np.clip(clean + rng.normal(scale=0.3, size=SAMPLES), -1, 1)
         curvature = (1 + 8 / (3 * math.sqrt(3))) / self.neurons
-        self.lipschitz = curvature * float((self.x**2).sum(-1).mean())
-        self.steepest = 2 / self.neurons * float(abs(self.x).max())
+        lipschitz = curvature * float((self.x**2).sum(-1).mean())
+        self.constants = Constants.of(lipschitz, 2 / self.neurons * float(abs(self.x).max()))
 
     def gradients(self, theta: Array, weights: Array) -> tuple[Array, Array]:
+        """Return the gradients of the mean, and of the sum with weights (..., samples)."""
         w = theta.reshape(*theta.shape[:-1], self.neurons, -1)
         h = np.tanh(w @ self.x.T)  # (..., neurons, samples)
         error = h.mean(-2, keepdims=True) - self.y
         slope = error * (1 - h * h) / self.neurons
         full, weighted = slope @ self.x / SAMPLES, (weights[..., None, :] * slope) @ self.x
         return full.reshape(theta.shape), weighted.reshape(theta.shape)
-
-
-PROBLEMS: tuple[type[Problem], ...] = (Waves, Committee)
-
-
-@dataclass(frozen=True)
-class Constants:
-    """What the theorem asks for, known before the first step."""
-
-    lipschitz: float  # L
-    steepest: float  # N
-    ceiling: float  # F - f*
-    least: float  # C_l
-    most: float  # C_r
-
-    @classmethod
-    def of(cls, problem: Problem) -> Constants:
-        """Work out the constants of a problem.
-
-        |g_i - v_i| <= (1+√d)·N bounds s, and with it A from below; ε bounds A from above.
-        """
-        apart = (1 + math.sqrt(DIMENSION)) * problem.steepest
-        largest = apart**2 / HYPER.gamma + HYPER.eps / (1 - HYPER.betas[1])
-        least = 1 / (math.sqrt(largest) + HYPER.eps)
-        most = max(1 / (math.sqrt(HYPER.eps) + HYPER.eps), GAIN_MAX)
-        return cls(problem.lipschitz, problem.steepest, problem.ceiling, least, most)
-
-    @property
-    def rate(self) -> float:
-        """Return the largest α0 that the theorem allows."""
-        return self.least / (self.lipschitz * self.most**2)
 
 
 def bound(t: Array | float, k: float, constants: Constants, *, corrected: bool) -> Array:
@@ -157,16 +137,24 @@ def bound(t: Array | float, k: float, constants: Constants, *, corrected: bool) 
     return lead * (c.ceiling + noise + opposed)
 
 
-def study(
-    rounds: int, seeds: int = SEEDS, advance: Callable[[float], None] = lambda share: None
-) -> dict[str, Any]:
-    """Measure every problem at every rate and exponent, and return what `Nonconvex` has."""
-    problems = [problem() for problem in PROBLEMS]
+def useful_from(k: float, constants: Constants, *, corrected: bool) -> float:
+    """Find log10 of the T from which the bound says more than the trivial one, by bisection."""
+    low, high = 0.0, 300.0
+    while high - low > 1e-3:
+        middle = (low + high) / 2
+        above = bound(10.0**middle, k, constants, corrected=corrected) > constants.trivial
+        low, high = (middle, high) if above else (low, middle)
+    return round(high, 2)
+
+
+def study(rounds: int, advance: Callable[[float], None]) -> dict[str, Any]:
+    """Measure every problem at every rate and exponent, versus both forms of the bound."""
+    problems = (Waves(), Committee())
     times = checkpoints(rounds)
-    means, extremes = run(problems, times, seeds, advance)
+    means, extremes = run(problems, times, advance)
     return {
         "rounds": rounds,
-        "seeds": seeds,
+        "seeds": SEEDS,
         "dimension": DIMENSION,
         "samples": SAMPLES,
         "batch": BATCH,
@@ -176,16 +164,25 @@ def study(
         "gamma": HYPER.gamma,
         "steps": times,
         "problems": [
-            describe(problem, times, means[:, i], extremes[i]) for i, problem in enumerate(problems)
+            {
+                "name": problem.name,
+                "about": problem.about,
+                **asdict(problem.constants),
+                "extremes": extremes[i],
+                "trivial": problem.constants.trivial,
+                "cases": [
+                    describe(times, means[:, i, j, n].T, rate, k, problem.constants)
+                    for j, rate in enumerate(RATES)
+                    for n, k in enumerate(EXPONENTS)
+                ],
+            }
+            for i, problem in enumerate(problems)
         ],
     }
 
 
 def run(
-    problems: Sequence[Problem],
-    times: Array,
-    seeds: int,
-    advance: Callable[[float], None] = lambda share: None,
+    problems: Sequence[Waves | Committee], times: Array, advance: Callable[[float], None]
 ) -> tuple[Array, Array]:
     """Run all problems, rates and exponents together.
 
@@ -194,80 +191,51 @@ def run(
         the extremes of A_t.
     """
     rng = np.random.default_rng(0)
-    shape = (len(problems), len(RATES), len(EXPONENTS), seeds)
-    start = rng.normal(size=(seeds, DIMENSION))  # the same at every rate
+    shape = (len(problems), len(RATES), len(EXPONENTS), SEEDS)
+    start = rng.normal(size=(SEEDS, DIMENSION))  # the same at every rate
     runs = Runs(np.broadcast_to(start, (*shape, DIMENSION)))
-    allowed = np.array([Constants.of(problem).rate for problem in problems])
+    allowed = np.array([problem.constants.rate for problem in problems])
     alpha0 = (allowed[:, None] * np.array(list(RATES.values())))[..., None, None, None]
     k = np.array(EXPONENTS)[:, None, None]
     full, g = np.empty_like(runs.theta), np.empty_like(runs.theta)
     total, first = np.zeros(shape), runs.root
-    means: list[Array] = []
-    wanted = set(times.tolist())
+    means: dict[int, Array] = dict.fromkeys(times.tolist(), total)
     for t in range(1, int(times[-1]) + 1):
-        weights = rng.multinomial(BATCH, [1 / SAMPLES] * SAMPLES, size=seeds) / BATCH
+        weights = rng.multinomial(BATCH, [1 / SAMPLES] * SAMPLES, size=SEEDS) / BATCH
         for i, problem in enumerate(problems):
             full[i], g[i] = problem.gradients(runs.theta[i], weights)
         total += np.einsum("...i,...i", full, full)
         decay = alpha0 * t**-k
         step(runs, g, HYPER, adaptive_decay=decay, hidden_decay=decay * t**-k)
         first = runs.root if t == 1 else first  # A_t never rises: its extremes are at the ends
-        if t in wanted:
-            means.append(total / t)
+        if t in means:
+            means[t] = total / t
         if t % 1000 == 0:
-            advance(1000 / times[-1])
-    axes = (1, 2, 3, 4)
-    return np.stack(means), np.stack([1 / runs.root.max(axes), 1 / first.min(axes)], axis=-1)
+            advance(1000 / int(times[-1]))
+    ends = [1 / runs.root.max((1, 2, 3, 4)), 1 / first.min((1, 2, 3, 4))]
+    return np.stack(list(means.values())), np.stack(ends, axis=-1)
 
 
-def describe(problem: Problem, times: Array, means: Array, extremes: Array) -> dict[str, Any]:
-    """Describe one problem: its constants, and every run versus the bounds."""
-    constants = Constants.of(problem)
-    return {
-        "name": problem.name,
-        "about": problem.about,
-        **asdict(constants),
-        "extremes": extremes,
-        "trivial": DIMENSION * constants.steepest**2,
-        "cases": [
-            _case(times, means[:, i, j].T, rate, k, constants)
-            for i, rate in enumerate(RATES)
-            for j, k in enumerate(EXPONENTS)
-        ],
-    }
-
-
-def _case(times: Array, means: Array, rate: str, k: float, constants: Constants) -> dict[str, Any]:
-    """Describe means (seeds, checkpoints): the curve, its slope in the last decade, the bounds."""
-    finite = bool(np.isfinite(means).all())
-    mean, last = means.mean(0), times >= times[-1] / 10
+def describe(
+    times: Array, means: Array, rate: str, k: float, constants: Constants
+) -> dict[str, Any]:
+    """Describe the means (seeds, checkpoints) of one rate and exponent, versus the bounds."""
+    shown = curve(times, means, interval)
 
     def against(corrected: bool) -> dict[str, Any] | None:
-        if not finite or rate != "allowed":  # the theorem covers no other rate
+        if shown is None or rate != "allowed":  # the theorem covers no other rate
             return None
         values = bound(times, k, constants, corrected=corrected)
         useful = useful_from(k, constants, corrected=corrected)
-        return {"values": values, "holds": bool((mean <= values).all()), "useful_from": useful}
+        holds = bool((shown["mean"] <= values).all())
+        return {"values": values, "holds": holds, "useful_from": useful}
 
-    slope = interval(means, lambda x: power(times, x, last))
-    curve = {"mean": mean, "low": means.min(0), "high": means.max(0), "slope": slope}
     return {
         "rate": rate,
         "alpha0": RATES[rate] * constants.rate,
         "k": k,
         "slope_of_rate": k - 1,
-        "curve": curve if finite else None,
+        "curve": shown,
         "printed": against(corrected=False),
         "corrected": against(corrected=True),
     }
-
-
-def useful_from(k: float, constants: Constants, *, corrected: bool) -> float:
-    """Find log10 of the T from which the bound says more than ‖∇f‖² <= d·N², by bisection."""
-    trivial = DIMENSION * constants.steepest**2
-    low, high = 0.0, 300.0
-    while high - low > 1e-3:
-        middle = (low + high) / 2
-        above = float(bound(10.0**middle, k, constants, corrected=corrected)) > trivial
-        low, high = (middle, high) if above else (low, middle)
-    return round(high, 2)

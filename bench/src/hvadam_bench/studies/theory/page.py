@@ -1,72 +1,69 @@
-"""The page of the theorems: numbers for the sentences and tables of its template."""
+"""The page of the theorems: what its template shows, and a figure for each appendix."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
-from hvadam_bench.pages.figures import save
-from hvadam_bench.pages.formatting import NOTHING, listed, number, ranged
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hvadam_bench.pages.figures import blank, save, tidy
+from hvadam_bench.pages.formatting import NOTHING, ranged
+from hvadam_bench.pages.palette import label, line, look
 from hvadam_bench.pages.rendering import render as render_template
 from hvadam_bench.running.files import write_atomically
 from hvadam_bench.studies._study import Results
-from hvadam_bench.studies.theory import figures
-from hvadam_bench.studies.theory.result import (
-    HIDDEN_VECTOR,
-    NONCONVEX,
-    REGRET,
-    Fit,
-    HiddenVector,
-    HiddenVectorMeasured,
-    Nonconvex,
-    NonconvexBound,
-    Regret,
-    RegretCurve,
-    RegretVariant,
-    Theory,
-    tally,
-)
+from hvadam_bench.studies.theory.result import HIDDEN_VECTOR, NONCONVEX, REGRET, Theory, tally
 
-_RESTS = 1e-4  # a decay below it is none
+Content = Mapping[str, Any]
+# Three lines that are told apart: what is compared here are settings, not contenders.
+LINES: tuple[dict[str, Any], ...] = tuple(
+    {"color": look(name).light, "ls": dashes}
+    for name, dashes in (("hvadam", "-"), ("adabelief", "--"), ("sgd_ema", "-."))
+)
+KINDS = dict(zip(("independent", "unbiased average", "average"), LINES, strict=True))
+VARIANTS = {
+    "theorem": (LINES[0], "constant β₁"),
+    "corollary": (LINES[1], "decaying β₁"),
+    "no maximum": (LINES[2], "constant β₁, no maximum"),
+}
+DOTTED: dict[str, Any] = {"color": "#000000", "ls": ":"}
 
 
 def render(results: Results, out: Path) -> list[Path]:
     """Write the page and its figures below a folder; return their paths."""
     if "theory" not in results:
         return []
-    page = out / "docs" / "theory.md"
-    write_atomically(page, render_page(results["theory"]).encode())
-    return [
-        page,
-        *(
-            save(figure, out / "docs" / "figures" / f"theory-{name}.png")
-            for name, figure in figures.draw_all(results["theory"]).items()
-        ),
-    ]
+    page, found = out / "docs" / "theory.md", results["theory"]
+    write_atomically(page, render_page(found).encode())
+    drawn = {
+        "hidden-vector": draw_hidden_vector(found.hidden_vector),
+        "regret": draw_regret(found.regret),
+        "nonconvex": draw_nonconvex(found.nonconvex),
+    }
+    figures = out / "docs" / "figures"
+    return [page, *(save(drawn[name], figures / f"theory-{name}.png") for name in drawn)]
 
 
 def render_page(found: Theory) -> str:
     """Return the page, as Markdown beside a folder ``figures``."""
     b, c, d = found.hidden_vector, found.regret, found.nonconvex
-    standings = found.standings
     return render_template(
         Path(__file__).with_name("page.md.j2"),
         versions=found.versions,
-        standings=standings,
+        standings=found.standings,
+        c_verdict=found.standings[REGRET].verdict,
+        d_verdict=found.standings[NONCONVEX].verdict,
         interval=_interval,
         b=b,
-        b_words=_words_on_hidden_vector(b),
-        decay=_decay,
+        measured={(case["kind"], case["dimension"]): case["measured"] for case in b["cases"]},
         c=c,
-        c_times=[t for t in (c.rounds // 100, c.rounds // 10, c.rounds) if t in c.steps],
-        c_verdict=standings[REGRET].verdict,
-        c_words=_words_on_regret(c),
-        by_root=lambda curve: _by_root(c, curve),
-        compare_term=_compare_term,
+        families={family["name"]: family["variants"] for family in c["families"]},
         d=d,
-        d_times=[t for t in (1, d.rounds // 100, d.rounds) if t in d.steps],
-        d_verdict=standings[NONCONVEX].verdict,
-        d_words=_words_on_nonconvex(d),
+        halves=[case for one in d["problems"] for case in one["cases"] if case["k"] == 0.5],
     )
 
 
@@ -77,16 +74,16 @@ def summarize(results: Results) -> Iterable[str]:
         bound = "√(2π)σ/T" if theorem == HIDDEN_VECTOR else "the corrected bound"
         yield f"{theorem}: {one.verdict}; {one.within} within {bound}"
     curves = [
-        *(case.measured for case in found.hidden_vector.cases),
-        *(one.curve for family in found.regret.families for one in family.variants),
-        *(case.curve for problem in found.nonconvex.problems for case in problem.cases),
-        found.regret.adam_on_spikes,
+        *(case["measured"] for case in found.hidden_vector["cases"]),
+        *(one["curve"] for family in found.regret["families"] for one in family["variants"]),
+        *(case["curve"] for problem in found.nonconvex["problems"] for case in problem["cases"]),
+        found.regret["adam_on_spikes"],
     ]
     yield f"diverged: {tally(curve is None for curve in curves)}"
 
 
-def _interval(fit: Fit | None) -> str:
-    return NOTHING if fit is None else ranged(fit.value, fit.low, fit.high, _hundredths)
+def _interval(fit: Mapping[str, float] | None) -> str:
+    return ranged(fit["value"], fit["low"], fit["high"], _hundredths) if fit else NOTHING
 
 
 def _hundredths(x: float) -> str:
@@ -94,72 +91,98 @@ def _hundredths(x: float) -> str:
     return text if float(text) else text.removeprefix("-")
 
 
-def _decay(found: HiddenVectorMeasured) -> str:
-    """Return r of the decay at the end, and the r that is predicted."""
-    if not found.rate or found.rate <= _RESTS:
-        return NOTHING
-    predicted = f" ({number(found.rate_predicted, 2)})" if found.rate_predicted else ""
-    return number(found.rate, 2) + predicted
+def draw_hidden_vector(study: Content) -> Figure:
+    """Draw the distance to v* against steps, a panel per dimension, under the bound."""
+
+    def paint(axes: Axes, dimension: int) -> None:
+        own = {
+            one["kind"]: one["measured"] for one in study["cases"] if one["dimension"] == dimension
+        }
+        for kind, style in KINDS.items():
+            if found := own[kind]:
+                shown = np.array(found["distance"])
+                shown[shown <= 0] = 1e-16  # exact: below what is drawn
+                axes.plot(found["steps"], shown, label=f"m: {kind}", **style)
+                axes.plot(found["steps"], found["bound"], **DOTTED)
+        axes.plot([], [], **DOTTED, label="bound √(2π)σ/T")
+        axes.set(ylim=(1e-5, 5))
+
+    dimensions = sorted({case["dimension"] for case in study["cases"]})
+    panels = {f"{dimension} dimensions": dimension for dimension in dimensions}
+    title = "Distance of the hidden vector from the trend"
+    return _draw(title, panels, "steps T", "mean distance", paint)
 
 
-def _by_root(study: Regret, curve: RegretCurve) -> str:
-    """Return the regret over √T, a tenfold before the end and at it."""
-    times = [t for t in (study.rounds // 10, study.rounds) if t in study.steps]
-    return " → ".join(number(curve.mean[study.steps.index(t)] / t**0.5, 2) for t in times)
+def draw_regret(study: Content) -> Figure:
+    """Draw regret against rounds, a panel per family, under the corollary's bound."""
+    steps = np.array(study["steps"])
+
+    def paint(axes: Axes, family: Content) -> None:
+        for variant in family["variants"]:
+            style, name = VARIANTS[variant["name"]]
+            if curve := variant["curve"]:
+                axes.plot(steps, curve["mean"], label=name, **style)
+                ends = curve["low"], curve["high"]
+                axes.fill_between(steps, *ends, color=style["color"], alpha=0.15, lw=0)
+                if variant["name"] == "corollary":
+                    total = variant["proof"]["corrected"]["total"]
+                    axes.plot(steps, total, ":", color=style["color"], label="bound, decaying β₁")
+                    trivial = variant["constants"]["trivial"] * steps / steps[-1]
+                    axes.plot(steps, trivial, **DOTTED, label="whatever is played")
+        if family["name"] == "spikes" and (adam := study["adam_on_spikes"]):
+            axes.plot(steps, adam["mean"], label=label("adam"), **line("adam"))
+
+    panels = {family["name"]: family for family in study["families"]}
+    return _draw("Regret in online convex problems", panels, "rounds T", "regret", paint)
 
 
-def _compare_term(variant: RegretVariant, term: str) -> str:
-    """Return a measured sum of the proof, and the printed and the corrected term."""
-    if variant.proof is None:
-        return "diverged"
-    bounds = (variant.proof.printed, variant.proof.corrected)
-    sizes = [sum(x for name, x in each.terms.items() if name[0] == term) for each in bounds]
-    return f"{number(variant.proof.sums[term], 2)} ≤ {' / '.join(number(x, 2) for x in sizes)}"
+def draw_nonconvex(study: Content) -> Figure:
+    """Draw the mean squared gradient norm against steps, with the slope of each rate.
+
+    Where the fast rate should fall to is a thin line.
+    """
+    steps = np.array(study["steps"])
+    tail = steps[steps >= steps[-1] / 10]
+
+    def paint(axes: Axes, problem: Content) -> None:
+        exponents = list(dict.fromkeys(case["k"] for case in problem["cases"]))
+        for case in problem["cases"]:
+            if not (curve := case["curve"]):
+                continue
+            style, name = LINES[exponents.index(case["k"])], f"k = {case['k']:g}, {case['rate']} α₀"
+            if case["rate"] == problem["cases"][-1]["rate"]:
+                axes.plot(steps, curve["mean"], label=name, **style)
+                guide = curve["mean"][-1] * (tail / steps[-1]) ** case["slope_of_rate"]
+                axes.plot(tail, 0.8 * guide, color=style["color"], lw=0.8)
+            else:
+                axes.plot(steps, curve["mean"], ":", color=style["color"], label=name)
+
+    panels = {problem["name"]: problem for problem in study["problems"]}
+    title = "Mean squared gradient norm, non-convex"
+    return _draw(title, panels, "steps T", "mean of ‖∇f‖²", paint)
 
 
-def _words_on_hidden_vector(study: HiddenVector) -> dict[str, str]:
-    found = {(case.kind, case.dimension): case.measured for case in study.cases}
-    largest = max(dimension for _, dimension in found)
-    alone, stuck = found["independent", largest], found["average", largest]
-    late, late10 = (found["unbiased average", dimension] for dimension in (largest, 10))
-    return {
-        "dimension": str(largest),
-        "least": number(alone and alone.least_noise[-1] * study.steps),
-        "slope": _interval(alone and alone.slope_of_minimum),
-        "stuck": number(stuck and stuck.distance[-1]),
-        "excess": number(late and late.worst_ratio, 2),
-        "excess10": number(late10 and late10.worst_ratio, 2),
-        "broken": str(sum(one.norm_claims_broken for one in found.values() if one)),
-        "updates": f"{study.runs * study.steps * len(found):,}",
-    }
-
-
-def _words_on_regret(study: Regret) -> dict[str, str]:
-    constant, decaying, _ = study.family("signs").variants
-    spikes = [variant.curve for variant in study.family("spikes").variants]
-    slopes = [number(curve and curve.slope, 2) for curve in spikes]
-    adam, proof = study.adam_on_spikes, decaying.proof
-    bound = proof and proof.corrected.total[-1]
-    regret = decaying.curve and decaying.curve.mean[-1]
-    return {
-        "constant_bound": number(constant.proof and constant.proof.printed.total[-1], 2),
-        "trivial": number(constant.constants and constant.constants.trivial, 2),
-        "signs_bound": number(bound, 2),
-        "signs_ratio": number(bound / regret if bound and regret else None, 2),
-        "adam_slope": number(adam and adam.slope, 2),
-        "no_maximum_slope": slopes[2],
-        "spikes_slopes": listed(slopes[:2]),
-    }
-
-
-def _words_on_nonconvex(study: Nonconvex) -> dict[str, str]:
-    halves = [case for problem in study.problems for case in problem.cases if case.k == 0.5]
-
-    def soonest(bounds: Iterable[NonconvexBound | None]) -> str:
-        return f"{min((one.useful_from for one in bounds if one), default=float('inf')):.0f}"
-
-    return {
-        "soonest_printed": soonest(case.printed for case in halves),
-        "soonest_corrected": soonest(case.corrected for case in halves),
-        "trivials": listed(number(problem.trivial) for problem in study.problems),
-    }
+def _draw(
+    title: str,
+    panels: Mapping[str, Any],
+    xlabel: str,
+    ylabel: str,
+    paint: Callable[[Axes, Any], None],
+) -> Figure:
+    """Draw panels below each other, on logarithmic axes, with one legend for all."""
+    figure = blank(1.2 + 2.2 * len(panels))
+    figure.suptitle(title, fontsize="large")
+    entries: dict[str, Any] = {}
+    every: list[Axes] = figure.subplots(len(panels), 1, squeeze=False)[:, 0].tolist()
+    for axes, (name, content) in zip(every, panels.items(), strict=True):
+        paint(axes, content)
+        axes.set(xscale="log", yscale="log", ylabel=ylabel)
+        axes.set_title(name, loc="left", fontsize="medium")
+        axes.minorticks_off()
+        tidy(axes, grid=True)
+        handles, labels = axes.get_legend_handles_labels()
+        entries |= dict(zip(labels, handles, strict=True))
+    every[-1].set_xlabel(xlabel)
+    placed = {"loc": "outside lower center", "ncols": 2, "frameon": False}
+    figure.legend(entries.values(), entries.keys(), **placed)
+    return figure

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What is simulated.
-
-    Attributes:
-        rounds: Rounds of the online problems, and steps of the non-convex ones.
-        runs: Runs of every hidden vector.
-        steps: Steps of every hidden vector.
-    """
+class Plan(NamedTuple):
+    """What is simulated: rounds of each problem, and runs and steps of every hidden vector."""
 
     rounds: int
     runs: int = 400

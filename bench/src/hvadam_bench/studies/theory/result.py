@@ -1,13 +1,16 @@
-"""What was measured of the theorems: the content of ``results/theory.json``.
+"""What was measured of the theorems, ``results/theory.json``: slopes of curves, and verdicts.
 
-Wherever a curve or a measurement may be None, its runs diverged.
+Wherever a curve or a measurement is None, its runs diverged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hvadam_bench.studies._words import FAILS, VACUOUS, all_of, on_bound
 
@@ -16,209 +19,8 @@ HIDDEN_VECTOR = "Hidden vector (appendix B)"
 REGRET = "Regret (appendix C)"
 NONCONVEX = "Non-convex rate (appendix D)"
 
-Curve = tuple[float, ...]  # a value for every recorded step
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A fitted exponent, with the 95% interval of a bootstrap over runs."""
-
-    value: float
-    low: float
-    high: float
-    runs: int
-
-
-@dataclass(frozen=True)
-class HiddenVectorMeasured:
-    """The distance of the hidden vector from the trend, versus the bound of appendix B."""
-
-    steps: tuple[int, ...]
-    distance: Curve
-    least_noise: Curve
-    bound: Curve
-    within_bound: bool
-    worst_ratio: float
-    norm_claims_broken: int
-    exact: bool  # the distance is rounding
-    slope: Fit | None
-    slope_of_minimum: Fit | None
-    rate: float | None  # r of a decay like exp(-r·T) at the end
-    rate_predicted: float | None
-
-
-@dataclass(frozen=True)
-class HiddenVectorCase:
-    """One kind of average in one dimension."""
-
-    kind: str
-    dimension: int
-    measured: HiddenVectorMeasured | None
-
-
-@dataclass(frozen=True)
-class HiddenVector:
-    """Appendix B: how fast the hidden vector finds the trend."""
-
-    runs: int
-    steps: int
-    sigma: float
-    beta1: float
-    fitted: tuple[int, int]  # steps between which a power law is fitted
-    constant: float
-    limit_of_minimum: float
-    cases: tuple[HiddenVectorCase, ...]
-
-
-@dataclass(frozen=True)
-class RegretCurve:
-    """The regret over the seeds, and its exponent in the last tenth of the rounds."""
-
-    mean: Curve
-    low: Curve
-    high: Curve
-    slope: float | None
-
-
-@dataclass(frozen=True)
-class RegretConstants:
-    """What the proof of appendix C takes for granted, and what was seen."""
-
-    trivial: float  # the bound that holds whatever is played
-    gain_max: float
-    floor: float
-    root_max: float
-    root_max_printed: float
-    hidden_max: float
-    hidden_max_printed: float
-
-
-@dataclass(frozen=True)
-class RegretBound:
-    """The bound of appendix C, as printed or corrected."""
-
-    terms: Mapping[str, float]  # at the end
-    total: Curve
-    holds: bool
-
-
-@dataclass(frozen=True)
-class RegretProof:
-    """The sums of the proof of appendix C, and the terms that bound them."""
-
-    sums: Mapping[str, float]
-    within_sums: bool
-    printed: RegretBound
-    corrected: RegretBound
-
-
-@dataclass(frozen=True)
-class RegretVariant:
-    """One setting of β1 and of the maximum, on one family; the proof is None without it."""
-
-    name: str
-    curve: RegretCurve | None
-    constants: RegretConstants | None
-    proof: RegretProof | None
-
-
-@dataclass(frozen=True)
-class Family:
-    """A family of online convex problems."""
-
-    name: str
-    about: str
-    steepest: float | None  # None if it has no limit
-    variants: tuple[RegretVariant, ...]  # with constant β1, decaying β1, and without the maximum
-
-
-@dataclass(frozen=True)
-class Regret:
-    """Appendix C: regret in online convex problems."""
-
-    rounds: int
-    seeds: int
-    dimension: int
-    box: tuple[float, float]
-    alpha1: float
-    alpha2: float
-    beta1: float
-    beta2: float
-    eps: float
-    gamma: float
-    beta1_decay: float  # λ of the corollary
-    steps: tuple[int, ...]
-    families: tuple[Family, ...]
-    adam_on_spikes: RegretCurve | None
-
-    def family(self, name: str) -> Family:
-        """Return the family of this name."""
-        return next(family for family in self.families if family.name == name)
-
-
-@dataclass(frozen=True)
-class NonconvexCurve:
-    """The mean squared gradient norm over the seeds, and its exponent in the last tenth."""
-
-    mean: Curve
-    low: Curve
-    high: Curve
-    slope: Fit | None
-
-
-@dataclass(frozen=True)
-class NonconvexBound:
-    """The bound of appendix D, as printed or corrected."""
-
-    values: Curve
-    holds: bool
-    useful_from: float  # log10 of the steps after which it says more than that gradients are finite
-
-
-@dataclass(frozen=True)
-class NonconvexCase:
-    """One rate and exponent on one problem; bounds are None where the theorem does not apply."""
-
-    rate: str
-    alpha0: float
-    k: float
-    slope_of_rate: float
-    curve: NonconvexCurve | None
-    printed: NonconvexBound | None
-    corrected: NonconvexBound | None
-
-
-@dataclass(frozen=True)
-class NonconvexProblem:
-    """A non-convex problem with its constants, and the measured extremes of A_t."""
-
-    name: str
-    about: str
-    lipschitz: float
-    steepest: float
-    ceiling: float
-    least: float
-    most: float
-    extremes: tuple[float | None, float | None]
-    trivial: float
-    cases: tuple[NonconvexCase, ...]
-
-
-@dataclass(frozen=True)
-class Nonconvex:
-    """Appendix D: the mean squared gradient norm on non-convex problems."""
-
-    rounds: int
-    seeds: int
-    dimension: int
-    samples: int
-    batch: int
-    beta1: float
-    beta2: float
-    eps: float
-    gamma: float
-    steps: tuple[int, ...]
-    problems: tuple[NonconvexProblem, ...]
+Array = NDArray[Any]
+RESAMPLES = 200
 
 
 class Tally(NamedTuple):
@@ -232,27 +34,21 @@ class Tally(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """How a theorem stands.
-
-    Attributes:
-        within: In how many cases its bound is true.
-        vacuous: In how many of these it says nothing.
-        verdict: The one word for all of them.
-    """
+    """How a theorem stands: in how many cases it is true, in how many of these it says nothing."""
 
     within: Tally
     vacuous: Tally
-    verdict: str
+    verdict: str  # the one word for all of them
 
 
 @dataclass(frozen=True)
 class Theory:
-    """The whole study."""
+    """The whole study: what `study` of the modules of these names returns."""
 
     versions: Mapping[str, str]
-    hidden_vector: HiddenVector
-    regret: Regret
-    nonconvex: Nonconvex
+    hidden_vector: Mapping[str, Any]
+    regret: Mapping[str, Any]
+    nonconvex: Mapping[str, Any]
 
     @property
     def standings(self) -> Mapping[str, Standing]:
@@ -262,26 +58,26 @@ class Theory:
         regret is at most the steepest slope over the whole domain in every round, and a gradient
         is no longer than its coordinates allow.
         """
-        return {
-            HIDDEN_VECTOR: _standing(
-                on_bound(found.bound[-1], found.least_noise[0], within=found.within_bound)
-                for found in (case.measured for case in self.hidden_vector.cases)
-                if found
-            ),
-            REGRET: _standing(
-                on_bound(bound.total[-1], one.constants.trivial, within=bound.holds)
-                for family in self.regret.families
-                for one in family.variants
-                if one.proof and one.constants
-                for bound in [one.proof.corrected]
-            ),
-            NONCONVEX: _standing(
-                on_bound(bound.values[-1], problem.trivial, within=bound.holds)
-                for problem in self.nonconvex.problems
-                for bound in (case.corrected for case in problem.cases)
-                if bound
-            ),
+        cases = {
+            HIDDEN_VECTOR: [
+                (found["bound"][-1], found["least_noise"][0], found["within_bound"])
+                for case in self.hidden_vector["cases"]
+                if (found := case["measured"])
+            ],
+            REGRET: [
+                (bound["total"][-1], one["constants"]["trivial"], bound["holds"])
+                for family in self.regret["families"]
+                for one in family["variants"]
+                if one["proof"] and (bound := one["proof"]["corrected"])
+            ],
+            NONCONVEX: [
+                (bound["values"][-1], problem["trivial"], bound["holds"])
+                for problem in self.nonconvex["problems"]
+                for case in problem["cases"]
+                if (bound := case["corrected"])
+            ],
         }
+        return {theorem: _standing(own) for theorem, own in cases.items()}
 
 
 def tally(found: Iterable[bool]) -> Tally:
@@ -290,9 +86,50 @@ def tally(found: Iterable[bool]) -> Tally:
     return Tally(sum(every), len(every))
 
 
-def _standing(cases: Iterable[str]) -> Standing:
-    words = list(cases)
-    within = [word for word in words if word != FAILS]
-    return Standing(
-        Tally(len(within), len(words)), tally(word == VACUOUS for word in within), all_of(words)
-    )
+def _standing(cases: Iterable[tuple[float, float, bool]]) -> Standing:
+    """Return how a theorem stands, from (bound, what holds without it, whether it is true)."""
+    words = [on_bound(bound, trivial, within=within) for bound, trivial, within in cases]
+    vacuous = tally(word == VACUOUS for word in words if word != FAILS)
+    return Standing(Tally(vacuous.of, len(words)), vacuous, all_of(words))
+
+
+def checkpoints(last: int, per_decade: int = 8) -> Array:
+    """Return whole numbers from 1 to ``last``, evenly spread in logarithm, with all powers of ten.
+
+    Example:
+        >>> checkpoints(100, per_decade=4).tolist()
+        [1, 2, 3, 6, 10, 18, 32, 56, 100]
+    """
+    count = int(np.ceil(per_decade * np.log10(last)))
+    points = np.round(10 ** (np.arange(count) / per_decade)).astype(int)
+    return np.unique(np.append(points[points < last], last))
+
+
+def curve(
+    times: Array, samples: Array, fit: Callable[[Array, Array, Array], Any]
+) -> dict[str, Any] | None:
+    """Return the mean of samples (runs, times) with its ends, and its slope in the last decade."""
+    if not np.isfinite(samples).all():
+        return None
+    slope = fit(times, samples, times >= times[-1] / 10)
+    return {"mean": samples.mean(0), "low": samples.min(0), "high": samples.max(0), "slope": slope}
+
+
+def power(times: Array, samples: Array, where: Array) -> float | None:
+    """Fit the exponent of a power law to the mean of samples (runs, times); None if that fails."""
+    chosen = samples.mean(0)[where]
+    if len(chosen) < 2 or not np.isfinite(chosen).all() or (chosen <= 0).any():
+        return None
+    return float(np.polyfit(np.log(times[where]), np.log(chosen), 1)[0])
+
+
+def interval(times: Array, samples: Array, where: Array) -> dict[str, float] | None:
+    """Fit a power law with the 95% interval of a bootstrap over runs; None if any fit fails."""
+    rng = np.random.default_rng(0)
+    rows = rng.integers(len(samples), size=(RESAMPLES, len(samples)))
+    value, *found = [power(times, x, where) for x in (samples, *(samples[own] for own in rows))]
+    fits = [x for x in found if x is not None]
+    if value is None or len(fits) < len(found):
+        return None
+    low, high = np.percentile(fits, [2.5, 97.5])
+    return {"value": value, "low": low, "high": high, "runs": len(samples)}
