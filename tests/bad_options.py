@@ -54,9 +54,9 @@ BAD: Mapping[str, Sequence[BadCase]] = {
         BadCase({"lr": -1.0}, "Adai: lr must be >= 0 and finite, got -1"),
         BadCase({"betas": (1.0, 0.999)}, r"Adai: betas\[0\] must be in \[0, 1\), got 1"),
         BadCase({"betas": (0.9, 1.0)}, r"Adai: betas\[1\] must be in \[0, 1\), got 1"),
-        BadCase({"eps": 0.0}, "Adai: eps must be > 0 and finite, got 0"),
+        BadCase({"eps": 0.0}, r"Adai: eps must be in \(0, 1\], got 0"),
         BadCase({"weight_decay": -1.0}, "Adai: weight_decay must be >= 0"),
-        BadCase({"eps": 1.5}, r"Adai: eps must be in \[0, 1\], got 1.5"),
+        BadCase({"eps": 1.5}, r"Adai: eps must be in \(0, 1\], got 1.5"),
     ],
     "adam": [
         BadCase({"lr": -1.0}, "Invalid learning rate"),
@@ -185,9 +185,9 @@ BAD: Mapping[str, Sequence[BadCase]] = {
         BadCase({"weight_decay": -1.0}, "Invalid weight_decay"),
     ],
     "sgd_ema": [
-        BadCase({"lr": -1.0}, "Invalid learning rate"),
+        BadCase({"lr": -1.0}, "SGDEMA: lr must be >= 0 and finite, got -1"),
         BadCase({"momentum": 1.0}, r"SGDEMA: momentum must be in \[0, 1\), got 1"),
-        BadCase({"weight_decay": -1.0}, "Invalid weight_decay"),
+        BadCase({"weight_decay": -1.0}, "SGDEMA: weight_decay must be >= 0"),
     ],
     "swa": [
         BadCase({"lr": -1.0}, "SWA: lr must be >= 0 and finite, got -1"),

@@ -1,14 +1,35 @@
-"""Lookahead: k steps of another optimizer, then one step back along the way that they went."""
+"""Lookahead: k steps of another optimizer, then one step back along the way that they went.
+
+The parameters are the fast weights θ. After every k steps the slow weights φ, which start at the
+initial θ, follow by φ ← φ + α(θ - φ), and θ starts again from φ. The inner optimizer's own state,
+such as its momentum, goes on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._inner_oracle import InnerOracle
-from hvadam_bench.contenders._spec import Arrays, Case, OptimizerSpec, ours
+from hvadam_bench.contenders._inner import InnerOracle, inner_step
+from hvadam_bench.contenders._options import between
+from hvadam_bench.contenders._spec import Arrays, Case, OptimizerSpec, stepping
+
+
+def update(p: Any, g: Any, state: Any, group: Any, lr: float) -> None:
+    """Take one step of a tensor."""
+    if state["step"] == 1:
+        state["slow"].copy_(p)
+    inner_step(p, g, state, group, lr)
+    if state["step"] % group["k"] == 0:
+        p.copy_(state["slow"].lerp_(p, group["alpha"]))
+
+
+def _slow(p: Any, state: Any, group: Any) -> Any:
+    return state["slow"]
 
 
 def oracle(params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any]) -> list[Arrays]:
@@ -42,7 +63,7 @@ SPEC = OptimizerSpec(
     label="Lookahead",
     paper="arXiv:1907.08610",
     source="ours around torch.optim, which has none",
-    build=ours("lookahead", "Lookahead"),
+    build=stepping("Lookahead", update, "slow", shown=_slow, alpha=partial(between, low=0, high=1)),
     defaults={
         "lr": 0.1,
         "k": 5,
@@ -59,7 +80,7 @@ SPEC = OptimizerSpec(
         Case({"inner": "adam", "lr": 1e-2, "betas": (0.5, 0.9)}),
         Case({"k": 1, "alpha": 1.0}),  # the inner optimizer
     ],
-    evaluation=lambda optimizer: optimizer.evaluation(),
+    evaluation=methodcaller("evaluation"),
     averages=True,
     evaluated=evaluated,
 )

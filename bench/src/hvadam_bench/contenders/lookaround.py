@@ -8,11 +8,12 @@ one head, and Lookaround is its inner optimizer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._inner_oracle import InnerOracle
+from hvadam_bench.contenders._inner import InnerOracle
 from hvadam_bench.contenders._options import whole
 from hvadam_bench.contenders._spec import Arrays, Case, OptimizerSpec
 
@@ -79,6 +80,6 @@ SPEC = OptimizerSpec(
     },
     oracle=oracle,
     cases=[Case({"weight_decay": 0.1}), Case({"inner": "adam", "lr": 1e-2, "betas": (0.5, 0.9)})],
-    evaluation=lambda optimizer: optimizer.evaluation(),
+    evaluation=methodcaller("evaluation"),
     averages=False,  # batch-norm statistics are averaged with the weights
 )
