@@ -10,6 +10,11 @@ import numpy as np
 
 from hvadam_bench.contenders._spec import Arrays
 
+DEFAULTS = {
+    **{"inner": "sgd", "momentum": 0.9, "betas": (0.9, 0.999), "eps": 1e-8},
+    "weight_decay": 0.0,
+}
+
 
 def inner_step(p: Any, g: Any, state: Any, group: Any, lr: float) -> None:
     """Take one step of heavy-ball SGD or of Adam, bit for bit as `torch.optim` does on a CPU.

@@ -72,12 +72,8 @@ SPEC = OptimizerSpec(
     source="ours, after the authors' code, whose bounds lose their base rates when pickled",
     build=build,
     defaults={
-        "lr": 1e-3,
-        "betas": (0.9, 0.999),
-        "final_lr": 0.1,
-        "gamma": 1e-3,
-        "eps": 1e-8,
-        "weight_decay": 0.0,
+        **{"lr": 1e-3, "betas": (0.9, 0.999), "final_lr": 0.1, "gamma": 1e-3},
+        **{"eps": 1e-8, "weight_decay": 0.0},
     },
     oracle=oracle,
     cases=[

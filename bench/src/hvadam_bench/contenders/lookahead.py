@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._inner import InnerOracle, inner_step
+from hvadam_bench.contenders._inner import DEFAULTS, InnerOracle, inner_step
 from hvadam_bench.contenders._options import between
 from hvadam_bench.contenders._spec import Arrays, Case, OptimizerSpec, stepping
 
@@ -64,16 +64,7 @@ SPEC = OptimizerSpec(
     paper="arXiv:1907.08610",
     source="ours around torch.optim, which has none",
     build=stepping("Lookahead", update, "slow", shown=_slow, alpha=partial(between, low=0, high=1)),
-    defaults={
-        "lr": 0.1,
-        "k": 5,
-        "alpha": 0.5,
-        "inner": "sgd",
-        "momentum": 0.9,
-        "betas": (0.9, 0.999),
-        "eps": 1e-8,
-        "weight_decay": 0.0,
-    },
+    defaults={"lr": 0.1, "k": 5, "alpha": 0.5, **DEFAULTS},
     oracle=oracle,
     cases=[
         Case({"k": 3, "alpha": 0.8, "weight_decay": 0.1}),

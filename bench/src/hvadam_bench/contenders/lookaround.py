@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._inner import InnerOracle
+from hvadam_bench.contenders._inner import DEFAULTS, InnerOracle
 from hvadam_bench.contenders._options import whole
 from hvadam_bench.contenders._spec import Arrays, Case, OptimizerSpec
 
@@ -68,16 +68,7 @@ SPEC = OptimizerSpec(
     paper="arXiv:2306.07684",
     source="ours around torch.optim: the authors' code needs a loop of its own and does not resume",
     build=build,
-    defaults={
-        "lr": 0.1,
-        "heads": 3,
-        "k": 5,
-        "inner": "sgd",
-        "momentum": 0.9,
-        "betas": (0.9, 0.999),
-        "eps": 1e-8,
-        "weight_decay": 0.0,
-    },
+    defaults={"lr": 0.1, "heads": 3, "k": 5, **DEFAULTS},
     oracle=oracle,
     cases=[Case({"weight_decay": 0.1}), Case({"inner": "adam", "lr": 1e-2, "betas": (0.5, 0.9)})],
     evaluation=methodcaller("evaluation"),

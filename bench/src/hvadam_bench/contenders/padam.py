@@ -57,10 +57,7 @@ SPEC = OptimizerSpec(
     source="ours, after the authors' code, which no longer runs on today's torch",
     build=stepping("Padam", update, *STATE, partial=partial(between, low=0, high=0.5)),
     defaults={
-        "lr": 0.1,
-        "betas": (0.9, 0.999),
-        "eps": 1e-8,
-        "partial": 0.125,
+        **{"lr": 0.1, "betas": (0.9, 0.999), "eps": 1e-8, "partial": 0.125},
         "weight_decay": 0.0,
     },
     oracle=oracle,

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._inner import InnerOracle, inner_step
+from hvadam_bench.contenders._inner import DEFAULTS, InnerOracle, inner_step
 from hvadam_bench.contenders._options import require, share, whole
 from hvadam_bench.contenders._spec import Arrays, Case, OptimizerSpec, stepping
 
@@ -113,11 +113,7 @@ SPEC = OptimizerSpec(
         "every": 1,
         "swa_lr": None,
         "anneal": 0.0,
-        "inner": "sgd",
-        "momentum": 0.9,
-        "betas": (0.9, 0.999),
-        "eps": 1e-8,
-        "weight_decay": 0.0,
+        **DEFAULTS,
     },
     oracle=oracle,
     cases=[

@@ -54,11 +54,8 @@ SPEC = OptimizerSpec(
     source="ours: torch has none, and the ports differ in how the moments start",
     build=stepping("Yogi", update, "exp_avg", "exp_avg_sq", initial_accumulator=require),
     defaults={
-        "lr": 1e-2,
-        "betas": (0.9, 0.999),
-        "eps": 1e-3,
-        "initial_accumulator": 1e-6,
-        "weight_decay": 0.0,
+        **{"lr": 1e-2, "betas": (0.9, 0.999), "eps": 1e-3},
+        **{"initial_accumulator": 1e-6, "weight_decay": 0.0},
     },
     oracle=oracle,
     cases=[

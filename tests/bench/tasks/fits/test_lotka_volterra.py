@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from hvadam_bench.tasks.fits.lotka_volterra import Equation, integrate, truth
+from hvadam_bench.tasks.fits.problems import Equation, integrate, truth
 
 
 def invariant(path: torch.Tensor) -> torch.Tensor:

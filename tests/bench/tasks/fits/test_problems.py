@@ -1,4 +1,4 @@
-"""The full-batch fits: their data, and what they measure where that is known."""
+"""The fits: their data, and what they measure where that is known."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ from typing import Any
 
 import pytest
 import torch
+from made_problems import smoke
 
 from hvadam_bench import tasks
-from hvadam_bench.tasks.fits.lotka_volterra import truth
-from hvadam_bench.tasks.fits.problems import low_rank_matrix, seen_entries, spirals, waves
+from hvadam_bench.tasks.fits.problems import (
+    OnlineRegressionProblem,
+    low_rank_matrix,
+    seen_entries,
+    spirals,
+    truth,
+    waves,
+)
 
 FITS = ("siren_image", "autoencoder_full_batch", "matrix_completion", "ode_fit")
 
@@ -107,3 +114,31 @@ def test_entries_are_seen_all_over_the_matrix_and_always_the_same() -> None:
     assert seen.sum() == 750
     assert seen.sum(0).min() > 4
     assert seen.sum(1).min() > 4
+
+
+def stream(**changed: Any) -> OnlineRegressionProblem:
+    found = smoke("online_regression", **changed)
+    assert isinstance(found, OnlineRegressionProblem)
+    return found
+
+
+def test_the_teacher_has_nothing_left_to_learn() -> None:
+    one = stream()
+    one.model.load_state_dict(one._teacher.state_dict())
+    assert one.evaluate("valid")["loss"] == one.evaluate("test")["loss"] == 0.0
+
+
+def test_targets_have_noise_of_the_size_asked_for_and_inputs_their_spread() -> None:
+    one = stream(batch_size=4000, noise=0.5, spread=10.0)
+    inputs, targets = one.batch(0)
+    sizes = inputs.std(0)
+    assert sizes[0] / sizes[-1] == pytest.approx(10, rel=0.1)
+    with torch.no_grad():
+        assert (targets - one._teacher(inputs)).std().item() == pytest.approx(0.5, rel=0.1)
+
+
+def test_the_teacher_is_everybodys() -> None:
+    ones, others = stream()._teacher, smoke("online_regression", seed=5)
+    assert isinstance(others, OnlineRegressionProblem)
+    for a, b in zip(ones.parameters(), others._teacher.parameters(), strict=True):
+        assert torch.equal(a, b)

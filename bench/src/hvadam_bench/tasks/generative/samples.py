@@ -24,7 +24,7 @@ from hvadam_bench.data import features
 from hvadam_bench.data.frechet import Moments, distance, noise
 from hvadam_bench.data.images import Images
 from hvadam_bench.tasks._images import as_bytes, first, png
-from hvadam_bench.tasks._seeds import seeded_generator, shuffled
+from hvadam_bench.tasks._problem import seeded_generator, shuffled
 from hvadam_bench.tasks._spec import Problem, Settings, Split, fit_batch
 
 # Samples of a generator that works differ about as much as real images do, or half as much; those

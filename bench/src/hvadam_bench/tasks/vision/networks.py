@@ -13,17 +13,7 @@ _VGG_LAYERS = (1, 0, 2, 0, 4, 4, 0, 8, 8, 0, 8, 8, 0)
 
 
 def small_cnn(classes: int, width: int = 16, size: int = 28) -> nn.Sequential:
-    """Build two convolutions with max-pools and two linear layers, as torch starts them.
-
-    Args:
-        classes: Outputs.
-        width: Channels of the first convolution; the second has twice as many.
-        size: Height and width of the images.
-
-    Example:
-        >>> small_cnn(classes=10)(torch.zeros(2, 1, 28, 28)).shape
-        torch.Size([2, 10])
-    """
+    """Build two convolutions with max-pools and two linear layers, as torch starts them."""
     return nn.Sequential(
         *(nn.Conv2d(1, width, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
         *(nn.Conv2d(width, 2 * width, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()),
@@ -36,16 +26,8 @@ class VGG11(nn.Module):
     """Eight convolutions and a head of three linear layers, for images of 32×32, no batch norm.
 
     It is as the CIFAR experiments of AdaBelief and its successors have it. Convolution weights
-    start as N(0, 2 / (k²·out)) and their biases at 0; the head starts as torch has it.
-
-    Args:
-        classes: Outputs.
-        width: Channels of the first layer; the published network has 64.
-        dropout: Before each of the head's two hidden layers.
-
-    Example:
-        >>> VGG11(classes=10, width=4)(torch.zeros(2, 3, 32, 32)).shape
-        torch.Size([2, 10])
+    start as N(0, 2 / (k²·out)) and their biases at 0; the head starts as torch has it, with dropout
+    before each of its two hidden layers.
 
     References:
         Simonyan & Zisserman, arXiv:1409.1556, Table 1, column A.
@@ -90,10 +72,6 @@ class ResNet(nn.Module):
             by four (7×7 and a max-pool) and starts convolutions at N(0, 2 / (k²·out)), where the
             others start them as torch does. "small" and "imagenet" are what their experiments were
             published with.
-
-    Example:
-        >>> resnet34(classes=10, width=4)(torch.zeros(2, 3, 32, 32)).shape
-        torch.Size([2, 10])
 
     References:
         He et al., arXiv:1512.03385, Table 1; the small stem is common practice for CIFAR.
@@ -198,15 +176,6 @@ class DenseNet(nn.Module):
 
     It adds `growth` of its own to them. Between blocks, a 1×1 convolution halves the features and
     average pooling the image.
-
-    Args:
-        classes: Outputs.
-        growth: Features that each layer adds; 32 in the published network.
-        depths: Layers in each block; (6, 12, 24, 16) is DenseNet121.
-
-    Example:
-        >>> DenseNet(classes=10, growth=4, depths=(1, 2, 1, 1))(torch.zeros(2, 3, 32, 32)).shape
-        torch.Size([2, 10])
 
     References:
         Huang et al., arXiv:1608.06993, Table 1, with a 3×3 stem of 2·growth channels.
