@@ -45,6 +45,15 @@ def tensor_by_tensor(path: Callable[[Array, Sequence[Array], Options], Path]) ->
     return oracle
 
 
+def both(steps: Callable[..., Iterable[tuple[Arrays, Arrays]]]) -> tuple[Oracle, Oracle]:
+    """Return the oracles of what trains and of what is evaluated, from both after each step."""
+
+    def part(which: int) -> Oracle:
+        return lambda *given: [step[which] for step in steps(*given)]
+
+    return part(0), part(1)
+
+
 def builder(module: str, optimizer: str, **fixed: Any) -> Build:
     """Return what builds an optimizer of a module, which is loaded then and not before."""
 

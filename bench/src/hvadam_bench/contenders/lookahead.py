@@ -7,7 +7,7 @@ such as its momentum, goes on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from operator import methodcaller
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 
 from hvadam_bench.contenders._inner import DEFAULTS, InnerOracle, inner_step
 from hvadam_bench.contenders._options import between
-from hvadam_bench.contenders._spec import Arrays, Case, OptimizerSpec, stepping
+from hvadam_bench.contenders._spec import Arrays, Case, OptimizerSpec, both, stepping
 
 
 def update(p: Any, g: Any, state: Any, group: Any, lr: float) -> None:
@@ -32,32 +32,21 @@ def _slow(p: Any, state: Any, group: Any) -> Any:
     return state["slow"]
 
 
-def oracle(params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any]) -> list[Arrays]:
-    """Return the fast weights after each step, by the paper's update."""
-    return [fast for fast, _ in _run(params, grads, options)]
-
-
-def evaluated(params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any]) -> list[Arrays]:
-    """Return the slow weights after each step."""
-    return [slow for _, slow in _run(params, grads, options)]
-
-
 def _run(
     params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any]
-) -> list[tuple[Arrays, Arrays]]:
-    """Return the fast and the slow weights after each step."""
+) -> Iterator[tuple[Arrays, Arrays]]:
+    """Yield the fast and the slow weights after each step, by the paper's update."""
     alpha, inner = options["alpha"], InnerOracle(params, options)
     fast = slow = [np.array(p) for p in params]
-    trace = []
     for t, step in enumerate(grads, 1):
         fast = inner.step(fast, step)
         if t % options["k"] == 0:
             slow = [phi + alpha * (p - phi) for phi, p in zip(slow, fast, strict=True)]
             fast = slow
-        trace.append((fast, slow))
-    return trace
+        yield fast, slow
 
 
+oracle, evaluated = both(_run)
 SPEC = OptimizerSpec(
     name="lookahead",
     label="Lookahead",

@@ -14,7 +14,7 @@ schedule, if there is one after all, enters c as in the paper; the package takes
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from operator import methodcaller
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from hvadam_bench.contenders._options import require, require_betas, whole
-from hvadam_bench.contenders._spec import Arrays, Case, OptimizerSpec, stepping
+from hvadam_bench.contenders._spec import Arrays, Case, OptimizerSpec, both, stepping
 
 
 def update(y: Any, g: Any, state: Any, group: Any, lr: float) -> None:
@@ -54,26 +54,15 @@ def _betas(who: str, name: str, betas: Any) -> None:
         raise ValueError(f"{who}: betas[0] must be above 0, or y tells nothing of x.")
 
 
-def oracle(params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any]) -> list[Arrays]:
-    """Return the parameters in training, y, after each step."""
-    return _sequences(params, grads, options)[0]
-
-
-def evaluated(params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any]) -> list[Arrays]:
-    """Return the average that is evaluated, x, after each step."""
-    return _sequences(params, grads, options)[1]
-
-
 def _sequences(
     params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any]
-) -> tuple[list[Arrays], list[Arrays]]:
-    """Return y and x after each step, by the paper's first listing, which keeps all three."""
+) -> Iterator[tuple[Arrays, Arrays]]:
+    """Yield y and x after each step, by the paper's first listing, which keeps all three."""
     eps, decay = options["eps"], options["weight_decay"]
     beta1, beta2 = options["betas"]
     x, y, z = ([np.array(p) for p in params] for _ in range(3))
     second = [np.zeros_like(p) for p in params]
     squares = 0.0
-    training, averaged = [], []
     for t, step in enumerate(grads, 1):
         rate = options["lr"]
         if options["warmup_steps"]:
@@ -85,11 +74,10 @@ def _sequences(
             z[i] = z[i] - rate * g / (np.sqrt(second_hat) + eps) - rate * decay * y[i]
             x[i] = (1 - rate**2 / squares) * x[i] + rate**2 / squares * z[i]
             y[i] = (1 - beta1) * z[i] + beta1 * x[i]
-        training.append([p.copy() for p in y])
-        averaged.append([p.copy() for p in x])
-    return training, averaged
+        yield list(y), list(x)
 
 
+oracle, evaluated = both(_sequences)
 SPEC = OptimizerSpec(
     name="schedule_free_adamw",
     label="Schedule-free",

@@ -67,7 +67,6 @@ def _character_lstm(name: str, data: str, title: str) -> Task:
         f"Character LSTM on {title}",
         _WINDOWS,
         "lstm",
-        "bits_per_character",
         metric="bits_per_character",
         scales=scales(
             {
@@ -98,7 +97,6 @@ def _small_pydoc(name: str, network: str, title: str, **sizes: Settings) -> Task
         f"{title} on Python's help texts",
         _WINDOWS,
         network,
-        "bits_per_character",
         metric="loss",
         scales=scales(
             {
@@ -195,7 +193,6 @@ TASKS = [
         "Small transformer on WikiText-2",
         _WINDOWS,
         "transformer",
-        "perplexity",
         metric="perplexity",
         scales=scales(
             {
@@ -243,7 +240,6 @@ TASKS = [
         "Character GPT of 3 layers on tiny Shakespeare",
         _WINDOWS,
         "transformer",
-        "bits_per_character",
         metric="bits_per_character",
         scales=scales(
             {

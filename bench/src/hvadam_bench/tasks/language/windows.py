@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Literal
 
 import numpy as np
 import torch
@@ -60,24 +59,18 @@ class NextTokenProblem(ModelProblem):
 class WindowProblem(NextTokenProblem):
     """A model that learns shuffled windows of a text, and is tested on others.
 
+    The measure is the perplexity of words, where the settings have a "vocabulary", and the bits per
+    character otherwise.
+
     Args:
         network: As `NextTokenProblem` has it.
-        measure: The unit of the mean loss: exp(loss), or loss / ln 2.
         settings: Also "length", "batch_size" and "epochs" or "steps".
         seed: The run's.
         protocol: "standard".
     """
 
-    def __init__(
-        self,
-        network: str,
-        measure: Literal["perplexity", "bits_per_character"],
-        settings: Settings,
-        seed: int,
-        protocol: str,
-    ) -> None:
+    def __init__(self, network: str, settings: Settings, seed: int, protocol: str) -> None:
         super().__init__(network, settings, seed)
-        self.measure = measure
         self.windows: dict[Split, Tensor] = {
             "train": cut_windows(self.corpus.train, settings["length"]),
             "valid": cut_windows(self.corpus.valid, settings["length"]),
@@ -97,8 +90,9 @@ class WindowProblem(NextTokenProblem):
         parts = windows.split(self.batch_size)
         with evaluating(self.model):
             loss = sum(self._loss(part).item() * len(part) for part in parts) / len(windows)
-        value = math.exp(loss) if self.measure == "perplexity" else loss / math.log(2)
-        return {self.measure: value, "loss": loss}
+        if "vocabulary" in self.settings:
+            return {"perplexity": math.exp(loss), "loss": loss}
+        return {"bits_per_character": loss / math.log(2), "loss": loss}
 
 
 class FewWindowsProblem(NextTokenProblem):

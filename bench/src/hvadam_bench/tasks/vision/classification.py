@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from hvadam_bench.tasks._images import random_flip
+from hvadam_bench.tasks._images import held_out, random_flip
 from hvadam_bench.tasks._problem import ModelProblem, seeded_generator, shuffled
 from hvadam_bench.tasks._spec import Settings, Split, Update, evaluating, fit_batch, run_length
 from hvadam_bench.tasks.vision.augment import auto_augment, rand_augment, random_rotation
@@ -76,7 +76,8 @@ class ImageProblem(ModelProblem):
     ) -> None:
         super().__init__(lambda: make(pictures.classes), settings, seed)
         inherited = protocol == "inherited"
-        self.parts = _split(pictures, hold_out=not inherited)
+        counts = len(pictures.train.labels), len(pictures.test.labels)
+        self.parts = held_out(pictures.train, pictures.test, counts, inherited)
         count = len(self.parts["train"][1])
         self.batch_size = fit_batch(settings, count)
         self.curve_images: int | None = settings.get("curve_images")
@@ -158,16 +159,3 @@ def _schedule(settings: Settings) -> Callable[[float], float] | None:
     if "floor" in settings:
         return lambda epoch: (1 + math.cos(math.pi * epoch / settings["epochs"])) / 2
     return None
-
-
-def _split(pictures: Parts, hold_out: bool) -> dict[Split, tuple[Pictures, Tensor]]:
-    indices = torch.arange(len(pictures.train.labels))
-    test = pictures.test, torch.arange(len(pictures.test.labels))
-    if not hold_out:
-        return {"train": (pictures.train, indices), "valid": test, "test": test}
-    held = indices % 10 == 9
-    return {
-        "train": (pictures.train, indices[~held]),
-        "valid": (pictures.train, indices[held]),
-        "test": test,
-    }
