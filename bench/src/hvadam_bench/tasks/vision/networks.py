@@ -108,42 +108,44 @@ class ResNet(nn.Module):
         return self.head(self.features(images).mean(dim=(2, 3)))
 
 
-class Basic(nn.Module):
+class _Residual(nn.Module):
+    """Convolutions with batch norm, a ReLU between each two, beside a shortcut."""
+
+    def __init__(self, channels: int, stride: int, *convs: tuple[int, int, int]) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        before = channels
+        for out, kernel, own in convs:
+            layers += [_conv(before, out, kernel, own), nn.BatchNorm2d(out), nn.ReLU()]
+            before = out
+        self.residual = nn.Sequential(*layers[:-1])
+        self.shortcut = nn.Identity()
+        if stride != 1 or channels != before:
+            self.shortcut = nn.Sequential(
+                _conv(channels, before, 1, stride), nn.BatchNorm2d(before)
+            )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the features after the block."""
+        return torch.relu(self.residual(x) + self.shortcut(x))
+
+
+class Basic(_Residual):
     """A residual block of two 3×3 convolutions beside a shortcut."""
 
     expansion = 1
 
     def __init__(self, channels: int, out: int, stride: int) -> None:
-        super().__init__()
-        self.residual = nn.Sequential(
-            *(_conv(channels, out, 3, stride), nn.BatchNorm2d(out), nn.ReLU()),
-            *(_conv(out, out, 3), nn.BatchNorm2d(out)),
-        )
-        self.shortcut = _shortcut(channels, out, stride)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the features after the block."""
-        return torch.relu(self.residual(x) + self.shortcut(x))
+        super().__init__(channels, stride, (out, 3, stride), (out, 3, 1))
 
 
-class Bottleneck(nn.Module):
+class Bottleneck(_Residual):
     """A residual block of 1×1, 3×3 and 1×1 convolutions; the 3×3 has the stride."""
 
     expansion = 4
 
     def __init__(self, channels: int, inner: int, stride: int) -> None:
-        super().__init__()
-        out = self.expansion * inner
-        self.residual = nn.Sequential(
-            *(_conv(channels, inner, 1), nn.BatchNorm2d(inner), nn.ReLU()),
-            *(_conv(inner, inner, 3, stride), nn.BatchNorm2d(inner), nn.ReLU()),
-            *(_conv(inner, out, 1), nn.BatchNorm2d(out)),
-        )
-        self.shortcut = _shortcut(channels, out, stride)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the features after the block."""
-        return torch.relu(self.residual(x) + self.shortcut(x))
+        super().__init__(channels, stride, (inner, 1, 1), (inner, 3, stride), (4 * inner, 1, 1))
 
 
 def resnet34(classes: int, width: int = 64, depths: Sequence[int] = (3, 4, 6, 3)) -> ResNet:
@@ -163,12 +165,6 @@ def resnet50(classes: int, width: int = 64, depths: Sequence[int] = (3, 4, 6, 3)
 
 def _conv(channels: int, out: int, kernel: int, stride: int = 1) -> nn.Conv2d:
     return nn.Conv2d(channels, out, kernel, stride, padding=kernel // 2, bias=False)
-
-
-def _shortcut(channels: int, out: int, stride: int) -> nn.Module:
-    if stride == 1 and channels == out:
-        return nn.Identity()
-    return nn.Sequential(_conv(channels, out, 1, stride), nn.BatchNorm2d(out))
 
 
 class DenseNet(nn.Module):
@@ -216,5 +212,4 @@ class _DenseLayer(nn.Module):
 
 
 def _activated(channels: int, out: int, kernel: int) -> list[nn.Module]:
-    conv = nn.Conv2d(channels, out, kernel, padding=kernel // 2, bias=False)
-    return [nn.BatchNorm2d(channels), nn.ReLU(), conv]
+    return [nn.BatchNorm2d(channels), nn.ReLU(), _conv(channels, out, kernel)]
