@@ -45,10 +45,12 @@ def tensor_by_tensor(path: Callable[[Array, Sequence[Array], Options], Path]) ->
     return oracle
 
 
-def both(steps: Callable[..., Iterable[tuple[Arrays, Arrays]]]) -> tuple[Oracle, Oracle]:
+def both(
+    steps: Callable[..., Iterable[tuple[Arrays, Arrays]]],
+) -> tuple[Callable[..., list[Arrays]], Callable[..., list[Arrays]]]:
     """Return the oracles of what trains and of what is evaluated, from both after each step."""
 
-    def part(which: int) -> Oracle:
+    def part(which: int) -> Callable[..., list[Arrays]]:
         return lambda *given: [step[which] for step in steps(*given)]
 
     return part(0), part(1)

@@ -17,12 +17,6 @@ from hvadam_bench.contenders._options import positive, require
 from hvadam_bench.contenders._spec import Array, Case, OptimizerSpec, stepping, tensor_by_tensor
 
 
-def build(model: Any, groups: list[dict[str, Any]], options: dict[str, Any]) -> Any:
-    """Build AdaBound, whose groups keep the rate that they came with."""
-    groups = [{"base_lr": float(group.get("lr", options["lr"])), **group} for group in groups]
-    return _build(model, groups, options)
-
-
 def update(p: Any, g: Any, state: Any, group: Any, lr: float) -> None:
     """Take one step of a tensor."""
     beta1, beta2 = group["betas"]
@@ -31,19 +25,10 @@ def update(p: Any, g: Any, state: Any, group: Any, lr: float) -> None:
     v.mul_(beta2).addcmul_(g, g, value=1 - beta2)
 
     step_size = lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)
-    # A group that was added later came with the rate of its first step.
-    final, age = group["final_lr"] * lr / group.setdefault("base_lr", lr), group["gamma"] * t
+    final, age = group["final_lr"] * lr / group["base_lr"], group["gamma"] * t
     rate = v.sqrt().add_(group["eps"]).reciprocal_().mul_(step_size)
     rate.clamp_(final * (1 - 1 / (age + 1)), final * (1 + 1 / age))
     p.addcmul_(rate, m, value=-1)
-
-
-_build = stepping(
-    "AdaBound",
-    update,
-    *("exp_avg", "exp_avg_sq"),
-    **{"lr": positive, "final_lr": require, "gamma": positive},  # bounds are relative to lr
-)
 
 
 @tensor_by_tensor
@@ -70,7 +55,12 @@ SPEC = OptimizerSpec(
     label="AdaBound",
     paper="arXiv:1902.09843",
     source="ours, after the authors' code, whose bounds lose their base rates when pickled",
-    build=build,
+    build=stepping(
+        "AdaBound",
+        update,
+        *("exp_avg", "exp_avg_sq"),
+        **{"lr": positive, "final_lr": require, "gamma": positive},  # bounds are relative to lr
+    ),
     defaults={
         **{"lr": 1e-3, "betas": (0.9, 0.999), "final_lr": 0.1, "gamma": 1e-3},
         **{"eps": 1e-8, "weight_decay": 0.0},

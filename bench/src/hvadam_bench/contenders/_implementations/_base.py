@@ -86,7 +86,8 @@ class Stepper(Baseline):
     """An optimizer that moves by a rule.
 
     State is kept in the parameter's dtype under the names of `torch.optim`. Weight decay, where
-    there is one, joins a copy of the gradient, unless it is decoupled.
+    there is one, joins a copy of the gradient, unless it is decoupled. A group keeps the learning
+    rate that it came with as "base_lr".
     """
 
     def __init__(self, rule: Rule, params: ParamsT, options: Mapping[str, Any]) -> None:
@@ -100,6 +101,12 @@ class Stepper(Baseline):
 
     def check(self, group: dict[str, Any]) -> None:
         require_all(self.who, group, self._rule.checks)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters, with options that are in range."""
+        super().add_param_group(param_group)
+        group = self.param_groups[-1]
+        group.setdefault("base_lr", float(group["lr"]))
 
     def advance(self) -> None:
         if self._rule.together:
