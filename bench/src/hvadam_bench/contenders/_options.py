@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 
@@ -20,30 +22,33 @@ def require(who: str, name: str, value: Any, low: float = 0.0, below: float = ma
         raise ValueError(f"{who}: {name} must be {rule}, got {number:g}.")
 
 
-def require_betas(who: str, betas: Any) -> None:
-    """Refuse what is not a pair of averaging weights.
+def require_betas(who: str, betas: Any, count: int = 2) -> None:
+    """Refuse what is not as many averaging weights.
 
     Example:
         >>> require_betas("Lion", (0.9, 1.0))
         Traceback (most recent call last):
         ValueError: Lion: betas[1] must be in [0, 1), got 1.
     """
-    if not isinstance(betas, (tuple, list)) or len(betas) != 2:
-        raise ValueError(f"{who}: betas must be a pair of numbers, got {betas!r}.")
+    if not isinstance(betas, (tuple, list)) or len(betas) != count:
+        many = {2: "a pair of", 3: "three"}[count]
+        raise ValueError(f"{who}: betas must be {many} numbers, got {betas!r}.")
     for i, beta in enumerate(betas):
         require(who, f"betas[{i}]", beta, 0.0, 1.0)
 
 
-def positive(who: str, name: str, value: Any) -> None:
-    """Refuse a value outside (0, ∞).
+def positive(who: str, name: str, value: Any, most: float = math.inf) -> None:
+    """Refuse a value outside (0, most], and infinity.
 
     Example:
         >>> positive("Yogi", "eps", 0)
         Traceback (most recent call last):
         ValueError: Yogi: eps must be > 0 and finite, got 0.
     """
-    if not 0 < float(value) < math.inf:
-        raise ValueError(f"{who}: {name} must be > 0 and finite, got {float(value):g}.")
+    number = float(value)
+    if not 0 < number <= most or math.isinf(number):
+        rule = "> 0 and finite" if most == math.inf else f"in (0, {most:g}]"
+        raise ValueError(f"{who}: {name} must be {rule}, got {number:g}.")
 
 
 def between(who: str, name: str, value: Any, low: float, high: float) -> None:
@@ -63,3 +68,24 @@ def one_of(who: str, name: str, value: Any, choices: tuple[Any, ...]) -> None:
     if value not in choices:
         listed = ", ".join(f"{choice!r}" for choice in choices)
         raise ValueError(f"{who}: {name} must be one of {listed}, got {value!r}.")
+
+
+def require_all(
+    who: str, options: Mapping[str, Any], own: Mapping[str, Callable[[str, str, Any], None]]
+) -> None:
+    """Refuse options out of range, by checks of their own or else the usual one of their name."""
+    for name, check in {**USUAL, **own}.items():
+        if name in options or name in own:
+            check(who, name, options.get(name))
+
+
+share = partial(require, below=1.0)
+USUAL: Mapping[str, Callable[[str, str, Any], None]] = {
+    "lr": require,
+    "weight_decay": require,
+    "betas": lambda who, _, value: require_betas(who, value),
+    "eps": positive,
+    "momentum": share,
+    "inner": partial(one_of, choices=("sgd", "adam")),
+    "k": partial(whole, low=1),
+}

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 Arrays = list[Array]
+Path = Iterable[Array]
+Options = Mapping[str, Any]
 # (initial parameters, gradients of each step, all options) -> parameters after each step, float64.
-Oracle = Callable[[Arrays, Sequence[Arrays], Mapping[str, Any]], list[Arrays]]
+Oracle = Callable[[Arrays, Sequence[Arrays], Options], list[Arrays]]
 # (model or None, param groups, all options) -> an optimizer.
 Build = Callable[["nn.Module | None", list[dict[str, Any]], dict[str, Any]], "Optimizer"]
 # (places so far and the gradients there, each one vector, all options) -> where the next step goes.
-Direction = Callable[[Sequence[np.ndarray], Sequence[np.ndarray], Mapping[str, Any]], np.ndarray]
+Direction = Callable[[Sequence[Array], Sequence[Array], Options], Array]
 
 
 class Case(NamedTuple):
@@ -31,18 +33,27 @@ class Case(NamedTuple):
     options: Mapping[str, Any]
 
 
-def tensor_by_tensor(
-    path: Callable[[Array, Sequence[Array], Mapping[str, Any]], Iterable[Array]],
-) -> Oracle:
+def tensor_by_tensor(path: Callable[[Array, Sequence[Array], Options], Path]) -> Oracle:
     """Return the oracle of tensors that move each by itself, from the path of one of them."""
 
     @wraps(path)
-    def oracle(params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any]) -> list[Arrays]:
+    def oracle(params: Arrays, grads: Sequence[Arrays], options: Options) -> list[Arrays]:
         own = zip(*grads, strict=True)
         paths = [path(np.array(p), g, options) for p, g in zip(params, own, strict=True)]
         return [list(step) for step in zip(*paths, strict=True)]
 
     return oracle
+
+
+def both(
+    steps: Callable[..., Iterable[tuple[Arrays, Arrays]]],
+) -> tuple[Callable[..., list[Arrays]], Callable[..., list[Arrays]]]:
+    """Return the oracles of what trains and of what is evaluated, from both after each step."""
+
+    def part(which: int) -> Callable[..., list[Arrays]]:
+        return lambda *given: [step[which] for step in steps(*given)]
+
+    return part(0), part(1)
 
 
 def builder(module: str, optimizer: str, **fixed: Any) -> Build:
@@ -57,6 +68,50 @@ def builder(module: str, optimizer: str, **fixed: Any) -> Build:
 def ours(module: str, optimizer: str) -> Build:
     """Return what builds an optimizer of our own, from its module in `_implementations`."""
     return builder(f"hvadam_bench.contenders._implementations.{module}", optimizer)
+
+
+class Rule(NamedTuple):
+    """How an optimizer moves whose file has no more than the update of a tensor.
+
+    Attributes:
+        who: Its name in messages.
+        update: (parameter, gradient, its state, its group, lr) -> None, in place and by methods of
+            the tensors; `state["step"]` counts from 1. If together, it takes all that moves, each
+            as such a tuple.
+        state: Names of what it keeps of each parameter, which are zeros before the first step.
+        decay: Whether the weight decay is in the gradient that it gets.
+        shown: (parameter, its state, its group) -> the values to evaluate; None for the parameter.
+        together: Whether it moves all parameters at once.
+        checks: Of the options that are not checked as usual, by name.
+    """
+
+    who: str
+    update: Callable[..., None]
+    state: tuple[str, ...]
+    decay: Literal["coupled", "decoupled"]
+    shown: Callable[..., Any] | None
+    together: bool
+    checks: Mapping[str, Callable[[str, str, Any], None]]
+
+
+def stepping(
+    who: str,
+    update: Callable[..., None],
+    *state: str,
+    decay: Literal["coupled", "decoupled"] = "coupled",
+    shown: Callable[..., Any] | None = None,
+    together: bool = False,
+    **checks: Callable[[str, str, Any], None],
+) -> Build:
+    """Return what builds an optimizer from its update; see `Rule`."""
+    rule = Rule(who, update, state, decay, shown, together, checks)
+
+    def build(model: nn.Module | None, groups: list[dict[str, Any]], options: Any) -> Optimizer:
+        from hvadam_bench.contenders._implementations._base import Stepper
+
+        return Stepper(rule, groups, options)
+
+    return build
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,8 @@
-"""Lion: the sign of an interpolated average, with decoupled decay."""
+"""Lion: the sign of an interpolated average, with decoupled decay.
+
+θ ← θ - lr·(sign(β₁m + (1-β₁)g) + λθ), then m ← β₂m + (1-β₂)g. Its rates are three to ten times
+below Adam's, because every coordinate moves by the rate; its decay is as much above AdamW's.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._spec import Array, Case, OptimizerSpec, ours, tensor_by_tensor
+from hvadam_bench.contenders._spec import Array, Case, OptimizerSpec, stepping, tensor_by_tensor
+
+
+def update(p: Any, g: Any, state: Any, group: Any, lr: float) -> None:
+    """Take one step of a tensor."""
+    beta1, beta2 = group["betas"]
+    direction = state["exp_avg"].lerp(g, 1 - beta1).sign_()
+    p.mul_(1 - lr * group["weight_decay"]).sub_(direction, alpha=lr)
+    state["exp_avg"].lerp_(g, 1 - beta2)
 
 
 @tensor_by_tensor
@@ -28,7 +40,7 @@ SPEC = OptimizerSpec(
     label="Lion",
     paper="arXiv:2302.06675",
     source="ours; torch has none",
-    build=ours("lion", "Lion"),
+    build=stepping("Lion", update, "exp_avg", decay="decoupled"),
     defaults={"lr": 1e-4, "betas": (0.9, 0.99), "weight_decay": 0.0},
     oracle=oracle,
     decay="decoupled",

@@ -7,14 +7,15 @@ one head, and Lookaround is its inner optimizer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._inner_oracle import InnerOracle
+from hvadam_bench.contenders._inner import DEFAULTS, InnerOracle
 from hvadam_bench.contenders._options import whole
-from hvadam_bench.contenders._spec import Arrays, Case, OptimizerSpec
+from hvadam_bench.contenders._spec import Arrays, Case, OptimizerSpec, both
 
 
 def build(model: Any, groups: list[dict[str, Any]], options: dict[str, Any]) -> Any:
@@ -26,59 +27,33 @@ def build(model: Any, groups: list[dict[str, Any]], options: dict[str, Any]) -> 
     return Lookaround(groups, **{**options, "heads": heads}, model=model)
 
 
-def oracle(
-    params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any], heads: int = 1
-) -> list[Arrays]:
-    """Return what the parameters hold after each step: the weights of the head that is next."""
-    return [
-        all_heads[t % heads] for t, all_heads in enumerate(_run(params, grads, options, heads), 1)
-    ]
-
-
-def evaluated(
-    params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any], heads: int = 1
-) -> list[Arrays]:
-    """Return the average of the heads after each step."""
-    return [_average(all_heads) for all_heads in _run(params, grads, options, heads)]
-
-
 def _run(
-    params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any], heads: int
-) -> list[list[Arrays]]:
-    """Return the weights of all heads after each step."""
+    params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any], heads: int = 1
+) -> Iterator[tuple[Arrays, Arrays]]:
+    """Yield what the parameters hold after each step, the next head's weights, and the average."""
     weights = [[np.array(p) for p in params] for _ in range(heads)]
     inner = [InnerOracle(params, options) for _ in range(heads)]
-    trace = []
     for t, step in enumerate(grads):
         weights[t % heads] = inner[t % heads].step(weights[t % heads], step)
         if (t + 1) % (heads * options["k"]) == 0:
             weights = [_average(weights)] * heads
-        trace.append(list(weights))
-    return trace
+        yield weights[(t + 1) % heads], _average(weights)
 
 
 def _average(weights: list[Arrays]) -> Arrays:
     return [np.mean(tensors, axis=0) for tensors in zip(*weights, strict=True)]
 
 
+oracle, evaluated = both(_run)
 SPEC = OptimizerSpec(
     name="lookaround",
     label="Lookaround",
     paper="arXiv:2306.07684",
     source="ours around torch.optim: the authors' code needs a loop of its own and does not resume",
     build=build,
-    defaults={
-        "lr": 0.1,
-        "heads": 3,
-        "k": 5,
-        "inner": "sgd",
-        "momentum": 0.9,
-        "betas": (0.9, 0.999),
-        "eps": 1e-8,
-        "weight_decay": 0.0,
-    },
+    defaults={"lr": 0.1, "heads": 3, "k": 5, **DEFAULTS},
     oracle=oracle,
     cases=[Case({"weight_decay": 0.1}), Case({"inner": "adam", "lr": 1e-2, "betas": (0.5, 0.9)})],
-    evaluation=lambda optimizer: optimizer.evaluation(),
+    evaluation=methodcaller("evaluation"),
     averages=False,  # batch-norm statistics are averaged with the weights
 )

@@ -1,4 +1,12 @@
-"""M-SVAG: momentum, each coordinate damped by how noisy its gradients are."""
+"""M-SVAG: momentum, each coordinate damped by how noisy its gradients are.
+
+m = Σ βg / Σ β and v = Σ βg² / Σ β are averages with weights β^age, ρ = (1-β)(1+β^t) /
+((1+β)(1-β^t)) is the share of a gradient's variance that m keeps, s = (v - m²) / (1-ρ) estimates
+that variance, and θ ← θ - lr·m·m² / (m² + ρs).
+
+It differs from the authors' code in the first step alone: that caps ρ at 0.9999, which magnifies
+the rounding of v - m² ten thousand times; here a single gradient has no variance.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +15,27 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._spec import Array, Case, OptimizerSpec, ours, tensor_by_tensor
+from hvadam_bench.contenders._options import share
+from hvadam_bench.contenders._spec import Array, Case, OptimizerSpec, stepping, tensor_by_tensor
+
+# ρ is 1 where the average is of one gradient alone: at the first step, and always if beta is 0.
+_SINGLE = 0.9999
+
+
+def update(p: Any, g: Any, state: Any, group: Any, lr: float) -> None:
+    """Take one step of a tensor."""
+    beta, power = group["beta"], group["beta"] ** state["step"]
+    state["exp_avg"].mul_(beta).add_(g, alpha=1 - beta)
+    state["exp_avg_sq"].mul_(beta).addcmul_(g, g, value=1 - beta)
+
+    m = state["exp_avg"] / (1 - power)
+    m_squared = m.square()
+    rho = (1 - beta) * (1 + power) / ((1 + beta) * (1 - power))
+    variance = (state["exp_avg_sq"] / (1 - power)).sub_(m_squared)
+    variance = variance.div_(1 - rho) if rho < _SINGLE else variance.zero_()
+    factor = m_squared / variance.mul_(rho).add_(m_squared)
+    factor = factor.clamp_(0, 1).nan_to_num_(nan=0.0)  # 0/0: no gradient so far
+    p.addcmul_(factor, m, value=-lr)
 
 
 @tensor_by_tensor
@@ -35,7 +63,7 @@ SPEC = OptimizerSpec(
     label="MSVAG",
     paper="arXiv:1705.07774",
     source="ours, after the authors' TensorFlow code; the ports to PyTorch de-bias v differently",
-    build=ours("msvag", "MSVAG"),
+    build=stepping("MSVAG", update, "exp_avg", "exp_avg_sq", beta=share),
     defaults={"lr": 0.1, "beta": 0.9, "weight_decay": 0.0},
     oracle=oracle,
     cases=[Case({"beta": 0.0}), Case({"beta": 0.99, "weight_decay": 0.1})],

@@ -4,7 +4,7 @@ This is heavy-ball with a learning rate 1 - β times as large, so at equal α it
 at β = 0.9. It is the SGDM that the paper's toy figures fit: there adaptive methods end close to
 SGDM, which holds for this form and not for heavy-ball. ``torch.optim.SGD(dampening=momentum)`` is
 another method: it starts the average at the whole first gradient, which then weighs 1/(1-β) times
-as much as any other and drives the early steps. Starting torch's buffers at 0 is all it takes.
+as much as any other and drives the early steps.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._spec import Array, Case, OptimizerSpec, ours, tensor_by_tensor
+from hvadam_bench.contenders._spec import Array, Case, OptimizerSpec, stepping, tensor_by_tensor
+
+
+def update(p: Any, g: Any, state: Any, group: Any, lr: float) -> None:
+    """Take one step of a tensor."""
+    m = state["exp_avg"].mul_(group["momentum"]).add_(g, alpha=1 - group["momentum"])
+    p.add_(m, alpha=-lr)
 
 
 @tensor_by_tensor
@@ -33,8 +39,8 @@ SPEC = OptimizerSpec(
     name="sgd_ema",
     label="SGD-EMA",
     paper="the SGDM of arXiv:2010.07468 and of the paper's toy functions",
-    source="torch.optim.SGD with averages that start at 0; torch's own start is another method",
-    build=ours("sgd_ema", "SGDEMA"),
+    source="ours: torch.optim.SGD starts the average at the first gradient, another method",
+    build=stepping("SGDEMA", update, "exp_avg"),
     defaults={"lr": 1.0, "momentum": 0.9, "weight_decay": 0.0},
     oracle=oracle,
     cases=[Case({"momentum": 0.0}), Case({"lr": 0.1, "weight_decay": 0.1})],

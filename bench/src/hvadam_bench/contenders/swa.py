@@ -1,14 +1,65 @@
-"""SWA: train with another optimizer, evaluate the average of its weights."""
+"""SWA: train with another optimizer, evaluate the average of its weights.
+
+From step s = start·horizon on, after steps s, s + every, s + 2·every and so on, the average takes
+in θ: θ̄ ← θ̄ + (θ - θ̄) / n with n the count so far. "every" is an epoch's worth of steps in the
+paper; with a horizon of 0 all weights are averaged. Training itself is that of the inner optimizer,
+at the scheduler's learning rate or, with "swa_lr", at one of its own from s on, to which the rate
+goes along half a cosine over the share "anneal" of the horizon, as in
+`torch.optim.swa_utils.SWALR`, though step by step and not epoch by epoch. Batch-norm statistics
+have to be estimated for θ̄.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
 
-from hvadam_bench.contenders._inner_oracle import InnerOracle
-from hvadam_bench.contenders._spec import Arrays, Case, OptimizerSpec, ours
+from hvadam_bench.contenders._inner import DEFAULTS, InnerOracle, inner_step
+from hvadam_bench.contenders._options import require, share, whole
+from hvadam_bench.contenders._spec import Arrays, Case, OptimizerSpec, stepping
+
+
+def update(everything: Sequence[Any]) -> None:
+    """Take one step of all tensors, each group at a rate of its own."""
+    done: dict[int, int] = {}
+    for _, _, state, group, _ in everything:
+        done[id(group)] = max(done.get(id(group), 0), state["step"] - 1)
+    for p, g, state, group, lr in everything:
+        inner_step(p, g, state, group, _rate(group, lr, done[id(group)] - _start(group)))
+        since = state["step"] - _start(group)
+        if since == 0:
+            state["average"] = p.clone()
+        elif since > 0 and since % group["every"] == 0:
+            state["average"].lerp_(p, 1 / (since // group["every"] + 1))
+
+
+def _start(group: Any) -> int:
+    """Return the step that is averaged first."""
+    return max(1, round(group["start"] * group["horizon"]))
+
+
+def _rate(group: Any, lr: float, since: int) -> float:
+    if group["swa_lr"] is None or since < 0:
+        return lr
+    annealing = group["anneal"] * group["horizon"]
+    share = min(1.0, since / annealing) if annealing else 1.0
+    weight = (1 - math.cos(math.pi * share)) / 2
+    return weight * group["swa_lr"] + (1 - weight) * lr
+
+
+def _average(p: Any, state: Any, group: Any) -> Any:
+    """Return the average, once there is one."""
+    return state.get("average", p)
+
+
+def _swa_lr(who: str, name: str, value: Any) -> None:
+    if value is not None:
+        require(who, name, value)
 
 
 def oracle(params: Arrays, grads: Sequence[Arrays], options: Mapping[str, Any]) -> list[Arrays]:
@@ -47,7 +98,14 @@ SPEC = OptimizerSpec(
     label="SWA",
     paper="arXiv:1803.05407",
     source="ours around torch.optim; torch.optim.swa_utils averages models, it is no optimizer",
-    build=ours("swa", "SWA"),
+    build=stepping(
+        "SWA",
+        update,
+        shown=_average,
+        together=True,
+        **{"horizon": partial(whole, low=0), "start": share, "every": partial(whole, low=1)},
+        **{"swa_lr": _swa_lr, "anneal": share},
+    ),
     defaults={
         "lr": 0.1,
         "horizon": 0,  # averages everything: give the steps of the run
@@ -55,11 +113,7 @@ SPEC = OptimizerSpec(
         "every": 1,
         "swa_lr": None,
         "anneal": 0.0,
-        "inner": "sgd",
-        "momentum": 0.9,
-        "betas": (0.9, 0.999),
-        "eps": 1e-8,
-        "weight_decay": 0.0,
+        **DEFAULTS,
     },
     oracle=oracle,
     cases=[
@@ -67,7 +121,7 @@ SPEC = OptimizerSpec(
         Case({"horizon": 10, "start": 0.2, "swa_lr": 0.02, "anneal": 0.4}),
         Case({"inner": "adam", "lr": 1e-2, "betas": (0.5, 0.9), "horizon": 4, "swa_lr": 1e-3}),
     ],
-    evaluation=lambda optimizer: optimizer.evaluation(),
+    evaluation=methodcaller("evaluation"),
     averages=True,
     evaluated=evaluated,
 )

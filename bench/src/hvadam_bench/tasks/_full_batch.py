@@ -14,15 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hvadam_bench.tasks._schedules import AnnealedProblem
-from hvadam_bench.tasks._seeds import seeded
+from hvadam_bench.tasks._problem import ModelProblem
 from hvadam_bench.tasks._spec import Settings, Split, Update, fit_batch
 
 SCHEDULES = ("cosine", "constant")
 DTYPES = ("float32", "float64")
 
 
-class FullBatchProblem(AnnealedProblem):
+class FullBatchProblem(ModelProblem):
     """A network and a loss that sees everything at once, or a batch where one is asked for.
 
     Args:
@@ -52,22 +51,19 @@ class FullBatchProblem(AnnealedProblem):
     ) -> None:
         dtype = _one_of(settings, "dtype", DTYPES, "float64")
         self.schedule = _one_of(settings, "schedule", SCHEDULES, "cosine")
-        self.drawn = _batch(settings, points)
-        self.same_loss = self.drawn is None
-        self.model = seeded(seed, make).to(getattr(torch, dtype))
-        self.networks = {"model": self.model}
-        self.points, self.seed = points, seed
-        self.steps, self.batch_size = settings["steps"], self.drawn or points
-        self.rising = round(settings["warmup"] * self.steps)
-        self._loss = loss
-        self._measure = measure
+        self.seen = _batch(settings, points)
+        self.same_loss = self.seen is None
+        super().__init__(make, settings, seed)
+        self.model.to(getattr(torch, dtype))
+        self.points, self._loss, self._measure = points, loss, measure
+        self.steps, self.batch_size = settings["steps"], self.seen or points
 
     def batch(self, step: int, variant: int = 0) -> Tensor | None:
         """Return the numbers of the examples that a step sees; None where it sees all there is."""
-        if self.drawn is None:
+        if self.seen is None:
             return None
         rng = np.random.default_rng([self.seed, step])
-        return torch.from_numpy(rng.choice(self.points, self.drawn, replace=False, shuffle=False))
+        return torch.from_numpy(rng.choice(self.points, self.seen, replace=False, shuffle=False))
 
     def updates(self, batch: Tensor | None) -> Iterator[Update]:
         yield Update(self._loss(self.model) if batch is None else self._loss(self.model, batch))

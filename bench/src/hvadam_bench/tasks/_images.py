@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from typing import Any
 
 import torch
 from PIL import Image
@@ -11,6 +12,7 @@ from torch import Generator, Tensor
 
 from hvadam_bench.data import DataError
 from hvadam_bench.data.images import ImageData, Images
+from hvadam_bench.tasks._spec import Split
 
 
 def first(name: str, data: ImageData, train: int | None, test: int | None) -> ImageData:
@@ -30,6 +32,20 @@ def first(name: str, data: ImageData, train: int | None, test: int | None) -> Im
         for part, count in ((data.train, train), (data.test, test))
     )
     return ImageData(*cut, classes=data.classes)
+
+
+def held_out(train: Any, test: Any, counts: tuple[int, int], inherited: bool) -> dict[Split, Any]:
+    """Return the images of each split and their numbers, given so many to train on and to test on.
+
+    Every tenth training image is for validation. None is if that is inherited: then validation is
+    on the test images.
+    """
+    every = torch.arange(counts[0])
+    held = every % 10 == 9
+    tested = test, torch.arange(counts[1])
+    if inherited:
+        return {"train": (train, every), "valid": tested, "test": tested}
+    return {"train": (train, every[~held]), "valid": (train, every[held]), "test": tested}
 
 
 def random_flip(images: Tensor, generator: Generator) -> Tensor:

@@ -40,17 +40,6 @@ def run_length(settings: Settings, batches: int) -> int:
     return settings["steps"] if "steps" in settings else round(settings["epochs"] * batches)
 
 
-def built_by(module: str, name: str, *given: Any) -> Builder:
-    """Return a builder that imports its function when it is called: a list of tasks needs no torch.
-
-    Args:
-        module: The function's.
-        name: The function's.
-        given: What it takes before the settings, the seed and the protocol.
-    """
-    return lambda *asked: getattr(import_module(module), name)(*given, *asked)
-
-
 def scales(laptop: Settings, smoke: Settings, paper: Settings | None = None) -> dict[str, Settings]:
     """Return the settings of each scale, where only "laptop" has all of them.
 
@@ -213,3 +202,25 @@ class Task:
     stream: bool = False
     evaluations: int = 10
     smallest: float | None = None
+
+
+def family(package: str, **usual: Any) -> Callable[..., Task]:
+    """Return what makes the tasks of a family, given what they usually are.
+
+    It takes a name, a title, the "module.function" that builds the task (if not the function of its
+    name in `problems`), what that takes before the settings, and the other attributes. A module is
+    imported as its function is called: a list of tasks needs no torch.
+    """
+
+    def task(name: str, title: str, builder: str = "problems", *given: Any, **about: Any) -> Task:
+        module, _, function = builder.partition(".")
+
+        def build(settings: Settings, seed: int, protocol: str) -> Problem:
+            made = getattr(import_module(f"{package}.{module}"), function or name)
+            return made(*given, settings, seed, protocol)
+
+        return Task(
+            name, title, build=build, **{"source": "extra", "goal": "min", **usual, **about}
+        )
+
+    return task

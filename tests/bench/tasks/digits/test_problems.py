@@ -22,7 +22,7 @@ def problem(name: str, seed: int = 0) -> DigitsProblem:
 def test_network_depends_on_the_seed_alone(name: str) -> None:
     torch.rand(1)  # away from any state that a seed sets
     before = torch.get_rng_state()
-    networks = [problem(name, seed).network for seed in (0, 0, 1)]
+    networks = [problem(name, seed).model for seed in (0, 0, 1)]
     weights = [torch.cat([p.flatten() for p in network.parameters()]) for network in networks]
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])
@@ -53,7 +53,7 @@ def test_metrics_are_over_all_images_in_eval_mode() -> None:
             return logits
 
     one = problem("digits_mlp")
-    one.network = AlwaysThree()
+    one.model = AlwaysThree()
     found = one.evaluate("test")
     share = (one.parts["test"].labels == 3).double().mean().item()
     expected = share * -math.log(11 / 20) + (1 - share) * math.log(20)
@@ -64,18 +64,18 @@ def test_metrics_are_over_all_images_in_eval_mode() -> None:
 def test_the_bound_is_likelihood_minus_divergence() -> None:
     one = problem("digits_vae")
     assert isinstance(one, VAEProblem)
-    batch = one.batch(3)
-    assert set(batch.pixels.unique().tolist()) == {0.0, 1.0}
-    logits, mean, log_scale = one.network(*batch)
+    pixels, noise = one.batch(3)
+    assert set(pixels.unique().tolist()) == {0.0, 1.0}
+    logits, mean, log_scale = one.model(pixels, noise)
     code = Normal(mean, log_scale.exp())
-    likelihood = Bernoulli(logits=logits).log_prob(batch.pixels).sum(1)
+    likelihood = Bernoulli(logits=logits).log_prob(pixels).sum(1)
     divergence = kl_divergence(code, Normal(0.0, 1.0)).sum(1)
     expected = (divergence - likelihood).mean()
-    torch.testing.assert_close(negative_bound(one.network, batch), expected)
+    torch.testing.assert_close(negative_bound(one.model, pixels, noise), expected)
 
 
 def test_noise_belongs_to_the_step() -> None:
     one = problem("digits_vae")
-    first, again, next_one = (one.batch(step).noise for step in (0, 0, 1))
+    first, again, next_one = (one.batch(step)[1] for step in (0, 0, 1))
     assert torch.equal(first, again)
     assert not torch.equal(first, next_one)

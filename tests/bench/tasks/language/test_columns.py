@@ -142,11 +142,11 @@ def test_the_state_is_carried_and_dropped_where_the_text_begins() -> None:
     train(one, 2)
     after = one._state
     assert after is not None
-    carried, _ = one._loss(one.batch(2), after)
+    carried = one._loss(one._out(one.batch(2), after), one.batch(2))
     [update] = one.updates(one.batch(2))
     assert update.loss.item() == carried.item()
     [update] = one.updates(one.batch(0))
-    fresh, _ = one._loss(one.batch(0), None)
+    fresh = one._loss(one._out(one.batch(0), None), one.batch(0))
     assert update.loss.item() == fresh.item()
 
 

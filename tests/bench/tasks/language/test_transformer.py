@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from hvadam_bench.tasks.language.pieces import END
 from hvadam_bench.tasks.language.transformer import TransformerLM, Translator, translate
+from hvadam_bench.tasks.language.translation import END
 
 
 def test_the_translator_has_the_published_size() -> None:

@@ -7,8 +7,14 @@ import torch
 from made_problems import smoke, train
 
 from hvadam_bench.data.text import Pairs, Translations
-from hvadam_bench.tasks.language.pieces import END, by_subwords, by_words
-from hvadam_bench.tasks.language.translation import TranslationProblem, bleu, by_length
+from hvadam_bench.tasks.language.translation import (
+    END,
+    TranslationProblem,
+    bleu,
+    by_length,
+    by_subwords,
+    by_words,
+)
 
 pytestmark = pytest.mark.usefixtures("no_data_folder")  # the smallest scale needs no files
 
@@ -18,11 +24,11 @@ def test_sentences_come_back_from_their_numbers() -> None:
     data = Translations(*[Pairs(lines, lines)] * 3)
     encoded = by_words(data)
     assert encoded.sizes == (16, 16)  # 4 + 9, rounded up
-    assert encoded.decode(encoded.train[0][1][:-1]) == "ein hund läuft ."
+    assert encoded.decode(encoded.splits["train"][0][1][:-1]) == "ein hund läuft ."
     assert encoded.references["test"] == ["ein hund läuft .", "zwei hunde laufen ."]
-    assert all(pair[0][-1] == pair[1][-1] == END for pair in encoded.train)
+    assert all(pair[0][-1] == pair[1][-1] == END for pair in encoded.splits["train"])
     pieces = by_subwords(data, size=30)
-    assert [pieces.decode(target[:-1]) for _, target in pieces.test] == lines
+    assert [pieces.decode(target[:-1]) for _, target in pieces.splits["test"]] == lines
 
 
 def test_bleu_of_the_same_is_100_and_of_nothing_0() -> None:
@@ -36,12 +42,12 @@ def test_batches_of_pairs_fit_and_cover_all() -> None:
     problem = smoke("iwslt14_transformer")
     assert isinstance(problem, TranslationProblem)
     tokens = problem.settings["batch_tokens"]
-    chosen = sorted(i for batch in problem.batches for i in batch)
-    assert chosen == list(range(len(problem.pairs.train)))
-    for step in range(len(problem.batches)):
+    chosen = sorted(i for batch in problem.shapes for i in batch)
+    assert chosen == list(range(len(problem.pairs.splits["train"])))
+    for step in range(problem.batches):
         source, _, target, ends = problem.batch(step)
         assert max(source.numel(), target.numel()) <= tokens
-        assert ends == (step == len(problem.batches) - 1)
+        assert ends == (step == problem.batches - 1)
     assert by_length([([1] * 9, [1] * 9)], tokens=5) == [[0]]  # too long alone: alone
 
 

@@ -1,4 +1,4 @@
-"""Burgers' equation by quadrature, held to a spectral solver and to what must be."""
+"""The heat equation's solution and loss; Burgers' by quadrature, held to a spectral solver."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ import math
 
 import numpy as np
 import pytest
+import torch
+from made_derivatives import by_inputs
 from scipy.integrate import solve_ivp
 
+from hvadam_bench.tasks._perceptron import tanh_mlp
 from hvadam_bench.tasks.physics.equation import Equation, grid
-from hvadam_bench.tasks.physics.problems import burgers_solution
+from hvadam_bench.tasks.physics.problems import (
+    KAPPA,
+    burgers_solution,
+    heat_loss,
+    heat_solution,
+)
 
 WHERE = Equation(-1.0, 1.0, (), lambda at: at["u"], lambda points: points[:, 0])
 
@@ -84,3 +92,25 @@ def test_more_nodes_change_nothing(viscosity: float) -> None:
     few, usual, many = (by_quadrature(viscosity / math.pi, (65, 11), n) for n in (20, 200, 300))
     np.testing.assert_allclose(usual, many, rtol=0, atol=1e-12)
     assert np.abs(few - many).max() >= np.abs(usual - many).max()
+
+
+def test_the_heat_solves_its_equation_and_meets_its_edges() -> None:
+    at = by_inputs(heat_solution, torch.rand(50, 2, dtype=torch.float64))
+    torch.testing.assert_close(at["t"], KAPPA * at["xx"])
+    ends = torch.tensor([[x, t] for x in (0, 1) for t in (0, 0.3, 1)], dtype=torch.float64)
+    assert heat_solution(ends).abs().max() < 1e-12
+    x = torch.linspace(0, 1, 9, dtype=torch.float64)
+    begun = torch.sin(torch.pi * x) + torch.sin(3 * torch.pi * x) / 2
+    start = torch.stack([x, torch.zeros_like(x)], 1)
+    torch.testing.assert_close(heat_solution(start), begun)
+
+
+def test_the_loss_of_the_heat_is_the_sum_of_three_means() -> None:
+    torch.manual_seed(0)
+    network, points = tanh_mlp([2, 6, 1]).double(), torch.rand(35, 2, dtype=torch.float64)
+    inside, start, ends = points.split([20, 5, 10])
+    at = by_inputs(lambda inside: network(inside).squeeze(1), inside)
+    residual = at["t"] - KAPPA * at["xx"]
+    errors = [network(at).squeeze(1) - heat_solution(at) for at in (start, ends)]
+    expected = sum((x**2).mean() for x in (residual, *errors))
+    torch.testing.assert_close(heat_loss(network, inside, points[20:]), expected)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from hvadam_bench.tasks import get
 from hvadam_bench.tasks._full_batch import FullBatchProblem
-from hvadam_bench.tasks.vision.autoencoder import autoencoder_full_batch, linear_error
+from hvadam_bench.tasks.vision.problems import autoencoder_full_batch, linear_error
 
 
 def made(**changes: Any) -> FullBatchProblem:

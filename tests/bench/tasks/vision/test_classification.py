@@ -13,7 +13,7 @@ from hvadam_bench.data import DataError
 from hvadam_bench.data.images import ImageData
 from hvadam_bench.tasks._images import first
 from hvadam_bench.tasks.vision import classification
-from hvadam_bench.tasks.vision.classification import ImageBatch, ImageProblem, step_decay
+from hvadam_bench.tasks.vision.classification import ImageBatch, ImageProblem
 from hvadam_bench.tasks.vision.pictures import InMemory, Parts, synthetic
 
 
@@ -84,7 +84,7 @@ def seen(one: ImageProblem, steps: range) -> list[int]:
 
 def test_an_epoch_is_the_training_part_and_validation_is_never_drawn() -> None:
     one = ImageProblem(
-        lambda classes: nn.Linear(1, 1), numbered(200), settings(), 0, "standard", lambda epoch: 1.0
+        lambda classes: nn.Linear(1, 1), numbered(200), settings(milestones=[]), 0, "standard"
     )
     assert one.steps == 2 * 6  # 180 images in batches of 32, the last of 20
     kept = [number for number in range(200) if number % 10 != 9]
@@ -98,10 +98,9 @@ def test_inherited_epochs_are_three_passes_over_everything() -> None:
     one = ImageProblem(
         lambda classes: nn.Linear(1, 1),
         numbered(96),
-        settings(),
+        settings(milestones=[1]),
         0,
         "inherited",
-        step_decay([1]),
         loaders=3,
     )
     assert one.steps == 2 * 3 * 3

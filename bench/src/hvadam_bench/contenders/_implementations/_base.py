@@ -1,14 +1,18 @@
-"""What the baselines written here have in common: everything but the update."""
+"""What the optimizers written here have in common: everything but the update."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.optimizer import ParamsT
+
+from hvadam_bench.contenders._options import require_all
+from hvadam_bench.contenders._spec import Rule
 
 
 class Moving(NamedTuple):
@@ -64,48 +68,94 @@ class Baseline(Optimizer):
         self.advance()
         return loss
 
-
-class TensorByTensor(Baseline):
-    """A baseline that only has to say `check`, `init_state` and `update`.
-
-    State is kept in the parameter's dtype under the names of `torch.optim`; `state["step"]` counts
-    from 1. Weight decay, where there is one, joins a copy of the gradient, unless it is decoupled.
-    """
-
-    decay = "coupled"
-
-    def init_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        """Return the state before the first step, besides the step count."""
-        raise NotImplementedError
-
-    def update(self, moving: Moving) -> None:
-        """Take one step of one parameter, in place."""
-        raise NotImplementedError
-
-    def advance(self) -> None:
-        for moving in self.moving():
-            self.update(moving)
-
-    def moving(self) -> Iterator[Moving]:
-        """Yield the parameters with a gradient, their state set up and their step counted."""
+    def with_gradient(self) -> Iterator[tuple[Tensor, dict[str, Any]]]:
+        """Yield the parameters that have a gradient, each with its group."""
         for group in self.param_groups:
-            lr = float(group["lr"])
-            for param in group["params"]:
-                if param.grad is None:
-                    continue
-                state = self.state[param]
-                if not state:
-                    state.update(step=0, **self.init_state(param, group))
-                state["step"] += 1
-                yield Moving(param, self.gradient(param, group), state, group, lr)
+            yield from ((p, group) for p in group["params"] if p.grad is not None)
 
-    def gradient(self, param: Tensor, group: dict[str, Any]) -> Tensor:
+    def gradient(self, param: Tensor, group: dict[str, Any], mode: str = "coupled") -> Tensor:
         """Return the gradient, with the weight decay in it if that is coupled."""
         assert param.grad is not None
         decay = group.get("weight_decay", 0.0)
-        if not decay or group.get("weight_decay_mode", self.decay) == "decoupled":
+        if not decay or group.get("weight_decay_mode", mode) == "decoupled":
             return param.grad
         return param.grad.add(param, alpha=decay)
+
+
+class Stepper(Baseline):
+    """An optimizer that moves by a rule.
+
+    State is kept in the parameter's dtype under the names of `torch.optim`. Weight decay, where
+    there is one, joins a copy of the gradient, unless it is decoupled. A group keeps the learning
+    rate that it came with as "base_lr".
+    """
+
+    def __init__(self, rule: Rule, params: ParamsT, options: Mapping[str, Any]) -> None:
+        self._rule = rule
+        super().__init__(params, **options)
+
+    @property
+    def who(self) -> str:
+        """Return the rule's name in messages."""
+        return self._rule.who
+
+    def check(self, group: dict[str, Any]) -> None:
+        require_all(self.who, group, self._rule.checks)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters, with options that are in range."""
+        super().add_param_group(param_group)
+        group = self.param_groups[-1]
+        group.setdefault("base_lr", float(group["lr"]))
+
+    def advance(self) -> None:
+        if self._rule.together:
+            if everything := list(self._moving()):
+                self._rule.update(everything)
+            return
+        for moving in self._moving():
+            self._rule.update(*moving)
+
+    def evaluation(self) -> AbstractContextManager[None]:
+        """Return a context in which the parameters are what the rule evaluates."""
+        shown = self._rule.shown
+        assert shown is not None
+        values = {}
+        with torch.no_grad():
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if state := self.state.get(p):
+                        values[p] = shown(p, state, group)
+        return showing(values)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_rule": self._rule}
+
+    def _moving(self) -> Iterator[Moving]:
+        """Yield the parameters with a gradient, their state set up and their step counted."""
+        for param, group in self.with_gradient():
+            state = self.state[param]
+            if not state:
+                state["step"] = 0
+                state.update((name, torch.zeros_like(param)) for name in self._rule.state)
+            state["step"] += 1
+            gradient = self.gradient(param, group, self._rule.decay)
+            yield Moving(param, gradient, state, group, float(group["lr"]))
+
+
+@contextmanager
+def showing(values: Mapping[Tensor, Tensor]) -> Iterator[None]:
+    """Show each tensor with its value; what it held before comes back after."""
+    with torch.no_grad():
+        kept = {tensor: tensor.detach().clone() for tensor in values}
+        for tensor, value in values.items():
+            tensor.copy_(value)
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for tensor, value in kept.items():
+                tensor.copy_(value)
 
 
 def _refuse_exotic(who: str, param: Tensor) -> None:

@@ -32,18 +32,6 @@ class LBFGS(torch.optim.LBFGS):
         lr: The first length that a line search tries, but at the very first step.
         history_size: How many changes of the gradient the curvature is estimated from.
         max_eval: The most evaluations of the loss in one call of `step`.
-
-    Example:
-        >>> x = torch.nn.Parameter(torch.tensor([3.0, -2.0]))
-        >>> optimizer = LBFGS([x], max_eval=20)
-        >>> def closure():
-        ...     optimizer.zero_grad()
-        ...     loss = (x * x * torch.tensor([1.0, 100.0])).sum()
-        ...     loss.backward()
-        ...     return loss
-        >>> _ = optimizer.step(closure)
-        >>> closure().item() < 1e-6
-        True
     """
 
     def __init__(
@@ -125,7 +113,7 @@ class ThenLBFGS(Optimizer):
         first: The optimizer to begin with, new.
         switch: Its share of the evaluations, in [0, 1].
         horizon: All evaluations that there will be.
-        history_size: Of L-BFGS.
+        history_size: As L-BFGS has it.
         max_eval: The most evaluations in one call of `step`.
     """
 
@@ -136,7 +124,7 @@ class ThenLBFGS(Optimizer):
         whole("ThenLBFGS", "horizon", horizon, 1)
         if len(first.param_groups) != 1:
             raise ValueError(
-                "ThenLBFGS: params must be in one group, for L-BFGS has one rate for all, "
+                "ThenLBFGS: params must be in one group, because L-BFGS has one rate for all, "
                 f"got {len(first.param_groups)}."
             )
         (group,) = first.param_groups

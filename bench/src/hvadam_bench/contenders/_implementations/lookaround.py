@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,14 +13,15 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.optim.optimizer import ParamsT
 
-from hvadam_bench.contenders._implementations._wrapper import Wrapper, showing
-from hvadam_bench.contenders._options import whole
+from hvadam_bench.contenders._implementations._base import Baseline, showing
+from hvadam_bench.contenders._inner import inner_step
+from hvadam_bench.contenders._options import require_all, whole
 
 # In `state` beside the parameters: what belongs to no single one of them.
 SHARED = "shared"
 
 
-class Lookaround(Wrapper):
+class Lookaround(Baseline):
     """Heads that train apart, each on its own augmentation, and are averaged every k steps.
 
     The heads θ₁ … θ_d start alike. Each takes k steps with its own inner optimizer, then all become
@@ -34,32 +36,8 @@ class Lookaround(Wrapper):
 
     Args:
         params: Parameters or groups of them.
-        lr: Learning rate of the inner optimizers.
-        heads: d, the number of heads.
-        k: Steps of each head between averages.
-        inner: "sgd" (heavy-ball) or "adam".
-        momentum: Of the inner SGD.
-        betas: Of the inner Adam.
-        eps: Of the inner Adam.
-        weight_decay: Coupled (L2), of the inner optimizers.
         model: The model that the parameters belong to.
-
-    Example:
-        >>> from hvadam_bench import contenders
-        >>> x = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
-        >>> options = {**contenders.get("lookaround").defaults, "lr": 0.1}
-        >>> optimizer = Lookaround([x], **options)
-        >>> for _ in range(300):
-        ...     noise = (-1.0, 0.0, 1.0)[optimizer.head]
-        ...     x.grad = 2 * x.detach() + noise  # of x², seen differently by each head
-        ...     optimizer.step()
-        >>> with optimizer.evaluation():
-        ...     bool(x.abs().max() < 0.1)
-        True
-
-    References:
-        Zhang et al., Lookaround Optimizer: k steps around, 1 step average, arXiv:2306.07684,
-        Algorithm 1.
+        options: As the contender's SPEC has them; "heads" is d.
     """
 
     def __init__(self, params: ParamsT, model: nn.Module | None = None, **options: Any) -> None:
@@ -67,9 +45,8 @@ class Lookaround(Wrapper):
         super().__init__(params, **options)
 
     def check(self, group: dict[str, Any]) -> None:
-        super().check(group)
+        require_all(self.who, group, {"heads": partial(whole, low=1)})
         for name in ("heads", "k"):
-            whole(self.who, name, group[name], 1)
             if group[name] != self.defaults[name]:
                 raise ValueError(
                     f"{self.who}: {name} must be the same for all parameters, "
@@ -83,12 +60,14 @@ class Lookaround(Wrapper):
 
     def advance(self) -> None:
         heads, now = self.defaults["heads"], self.head
-        moving = self.with_gradient()
-        for p, _ in moving:
-            if not self.state[p]:
-                self.state[p]["weights"] = _copies(p, heads)
-                self.state[p]["inner"] = [{} for _ in range(heads)]
-        self.step_inside({p: self.state[p]["inner"][now] for p, _ in moving})
+        for p, group in self.with_gradient():
+            state = self.state[p]
+            if not state:
+                state["weights"] = _copies(p, heads)
+                state["inner"] = [{"step": 0} for _ in range(heads)]
+            inner = state["inner"][now]
+            inner["step"] += 1
+            inner_step(p, self.gradient(p, group), inner, group, float(group["lr"]))
 
         shared = self._shared
         shared["calls"] += 1

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hvadam_bench.contenders._hvadam import contender
-from hvadam_bench.contenders._inner_oracle import InnerOracle
+from hvadam_bench.contenders._inner import InnerOracle
 from hvadam_bench.contenders._spec import Arrays, Build, OptimizerSpec, builder, ours
 
 WITH_PAPER = "arXiv:2402.01868, which switches after 1,000, 11,000 or 31,000 of 41,000"

@@ -23,10 +23,8 @@ from hvadam._version import __version__
 from hvadam.core import scalars as policy
 from hvadam.torch import kernels
 from hvadam.torch.kernels import Batch, Columns, Options
-from hvadam_bench.contenders import ABLATION, OURS, create, get
-from hvadam_bench.contenders._implementations._base import Moving
-from hvadam_bench.contenders._implementations.adai import Adai
-from hvadam_bench.contenders._implementations.fromage import Fromage
+from hvadam_bench.contenders import ABLATION, OURS, adai, create, fromage, get
+from hvadam_bench.contenders._spec import stepping
 from hvadam_bench.studies._study import OnProgress
 from hvadam_bench.studies.valley.functions import HUGE, Array, Problem
 from hvadam_bench.studies.valley.result import Conditioning
@@ -183,36 +181,33 @@ class HiddenRows:
             kernels.KERNELS[name].apply(batches, torch.from_numpy(mix), torch.from_numpy(gain))
 
 
-class AdaiRows(Adai):
-    """Adai whose mean is over a row."""
-
-    def _second_moments(self, everything: list[Moving]) -> Tensor:
-        super()._second_moments(everything)
-        [(param, _, state, group, _)] = everything
-        moment = state["exp_avg_sq"].sum(1, keepdim=True) / (1 - group["betas"][1] ** state["step"])
-        return moment / param.shape[1]
+def _adai_rows(everything: Sequence[Any]) -> None:
+    """Take a step of Adai whose mean is over a row."""
+    adai.update(everything, mean=_row_means)
 
 
-class FromageRows(Fromage):
-    """Fromage whose norms are of rows."""
-
-    def update(self, moving: Moving) -> None:
-        param, grad, _, _, lr = moving
-        size, slope = (torch.linalg.vector_norm(x, dim=1, keepdim=True) for x in (param, grad))
-        scale = torch.where((size > 0) & (slope > 0), size / slope, torch.ones_like(size))
-        param.sub_(grad * scale * lr).div_(math.sqrt(1 + lr**2))
+def _row_means(everything: Sequence[Any]) -> Tensor:
+    [(param, _, state, group, _)] = everything
+    moment = state["exp_avg_sq"].sum(1, keepdim=True) / (1 - group["betas"][1] ** state["step"])
+    return moment / param.shape[1]
 
 
-def _as_rows(kind: type) -> Callable[..., Any]:
-    """Return how to build a form that moves the rows of one parameter."""
-    return lambda name, options, theta, g: kind(
-        [parameter(theta, g)], **{**get(name).defaults, **options}
+def _fromage_rows(param: Tensor, grad: Tensor, state: Any, group: Any, lr: float) -> None:
+    """Take a step of Fromage whose norms are of rows."""
+    size, slope = (torch.linalg.vector_norm(x, dim=1, keepdim=True) for x in (param, grad))
+    fromage.move(param, grad, size, slope, lr)
+
+
+def _rows(build: Any) -> Any:
+    """Return what makes a form from the builder of an optimizer."""
+    return lambda name, options, theta, g: build(
+        None, [{"params": [parameter(theta, g)]}], {**get(name).defaults, **options}
     )
 
 
 FORMS: dict[str, Callable[..., Any]] = {
-    "adai": _as_rows(AdaiRows),
-    "fromage": _as_rows(FromageRows),
+    "adai": _rows(stepping("Adai", _adai_rows, *adai.STATE, together=True)),
+    "fromage": _rows(stepping("Fromage", _fromage_rows)),
     # Muon orthogonalizes matrices only, so to vectors it is an AdamW.
     "muon": lambda name, options, theta, g: create(
         name, [parameter(theta.view(-1), g.view(-1))], **options

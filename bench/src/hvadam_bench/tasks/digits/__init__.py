@@ -6,62 +6,48 @@ any of these: where there is a "paper" scale it only trains longer.
 
 from __future__ import annotations
 
-from typing import Any
+from hvadam_bench.tasks._spec import family, scales
 
-from hvadam_bench.tasks._spec import Task, built_by, scales
-
-
-def _task(name: str, title: str, **about: Any) -> Task:
-    """Return a task that is built by the function of its name."""
-    build = built_by(f"{__name__}.problems", name)
-    return Task(**{"name": name, "title": title, "source": "extra", "build": build, **about})
-
-
-_ACCURACY = {"metric": "accuracy", "goal": "max"}
-_LOSS = {"metric": "loss", "goal": "min", "evaluations": 5}
+_told_apart = family(__name__, metric="accuracy", goal="max")
+_fitted = family(__name__, metric="loss", evaluations=5)
 
 TASKS = [
-    _task(
+    _told_apart(
         "digits_cnn",
         "Small CNN on scikit-learn's digits",
-        **_ACCURACY,
         scales=scales(
             {"epochs": 240, "batch_size": 32},
             smoke={"epochs": 2, "batch_size": 64},
             paper={"epochs": 800},
         ),
     ),
-    _task(
+    _told_apart(
         "digits_mlp",
         "Perceptron on scikit-learn's digits",
-        **_ACCURACY,
         scales=scales(
             {"epochs": 600, "batch_size": 32},
             smoke={"epochs": 2, "batch_size": 64},
             paper={"epochs": 2000},
         ),
     ),
-    _task(
+    _fitted(
         "digits_normed_cnn",
         "Small CNN with batch norm on scikit-learn's digits",
-        **_LOSS,
         scales=scales(
             {"batch_size": 32, "epochs": 14, "warmup": 0.05}, smoke={"batch_size": 64, "epochs": 2}
         ),
     ),
-    _task(
+    _fitted(
         "digits_vae",
         "Variational autoencoder of digits",
-        **_LOSS,
         scales=scales(
             {"hidden": 64, "code": 6, "batch_size": 32, "epochs": 30, "warmup": 0.05},
             smoke={"hidden": 16, "code": 2, "batch_size": 64, "epochs": 2},
         ),
     ),
-    _task(
+    _fitted(
         "digits_autoencoder",
         "Deep autoencoder of digits, full batch",
-        **_LOSS,
         smallest=1.25,
         scales=scales(
             {"images": 200, "widths": [40, 20, 8], "steps": 1000, "warmup": 0.02},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,48 +14,47 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy,
 from hvadam_bench.data.digits import Digits, load
 from hvadam_bench.tasks._full_batch import FullBatchProblem
 from hvadam_bench.tasks._perceptron import tanh_mlp
-from hvadam_bench.tasks._schedules import AnnealedProblem
-from hvadam_bench.tasks._seeds import permuted, seeded
+from hvadam_bench.tasks._problem import ModelProblem
 from hvadam_bench.tasks._spec import Settings, Split, Update, fit_batch
 
 
 def digits_cnn(settings: Settings, seed: int, protocol: str) -> DigitsProblem:
     """Build a CNN of 10k weights that tells digits apart."""
-    return DigitsProblem(
-        lambda: nn.Sequential(
+
+    def make() -> nn.Module:
+        return nn.Sequential(
             *(nn.Conv2d(1, 16, kernel_size=3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
             *(nn.Conv2d(16, 32, kernel_size=3, padding=1), nn.ReLU()),
             *(nn.Flatten(), nn.Linear(32 * 4 * 4, 10)),
-        ),
-        settings,
-        seed,
-    )
+        )
+
+    return DigitsProblem(make, settings, seed)
 
 
 def digits_mlp(settings: Settings, seed: int, protocol: str) -> DigitsProblem:
     """Build a perceptron of 26k weights that tells digits apart."""
-    return DigitsProblem(
-        lambda: nn.Sequential(
+
+    def make() -> nn.Module:
+        return nn.Sequential(
             *(nn.Flatten(), nn.Linear(64, 128), nn.ReLU()),
             *(nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10)),
-        ),
-        settings,
-        seed,
-    )
+        )
+
+    return DigitsProblem(make, settings, seed)
 
 
 def digits_normed_cnn(settings: Settings, seed: int, protocol: str) -> DigitsProblem:
     """Build a CNN of 4k weights with batch norm that tells digits apart."""
-    return DigitsProblem(
-        lambda: nn.Sequential(
+
+    def make() -> nn.Module:
+        return nn.Sequential(
             *(nn.Conv2d(1, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU()),
             nn.MaxPool2d(2),
             *(nn.Conv2d(8, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU()),
             *(nn.Flatten(), nn.Linear(16 * 4 * 4, 10)),
-        ),
-        settings,
-        seed,
-    )
+        )
+
+    return DigitsProblem(make, settings, seed)
 
 
 def digits_vae(settings: Settings, seed: int, protocol: str) -> VAEProblem:
@@ -92,8 +91,8 @@ def parts() -> dict[Split, Digits]:
     return {"train": train.at(kept), "valid": train.at(held), "test": test}
 
 
-class DigitsProblem(AnnealedProblem):
-    """A network that tells ten digits apart, without weight decay.
+class DigitsProblem(ModelProblem):
+    """A network that tells ten digits apart.
 
     Args:
         make: () -> the network; called under the run's seed.
@@ -103,33 +102,27 @@ class DigitsProblem(AnnealedProblem):
     """
 
     def __init__(self, make: Callable[[], nn.Module], settings: Settings, seed: int) -> None:
+        super().__init__(make, settings, seed)
         self.parts = parts()
-        self.seed = seed
-        self.network = seeded(seed, make)
-        self.networks = {"model": self.network}
         count = len(self.parts["train"].labels)
         self.batch_size = fit_batch(settings, count)
         self.batches = count // self.batch_size
         self.steps = settings["epochs"] * self.batches
-        self.constant = "warmup" not in settings
-        self.rising = 0 if self.constant else round(settings["warmup"] * self.steps)
 
     def batch(self, step: int, variant: int = 0) -> Any:
-        epoch, place = divmod(step, self.batches)
         train = self.parts["train"]
-        order = permuted(len(train.labels), self.seed, epoch)
-        return train.at(order[place * self.batch_size : (place + 1) * self.batch_size])
+        return train.at(self.drawn(len(train.labels), step))
 
     def updates(self, batch: Digits) -> Iterator[Update]:
-        yield Update(cross_entropy(self.network(batch.pixels), batch.labels))
+        yield Update(cross_entropy(self.model(batch.pixels), batch.labels))
 
     def lr_factor(self, step: int) -> float:
-        return 1.0 if self.constant else super().lr_factor(step)
+        return super().lr_factor(step) if "warmup" in self.settings else 1.0
 
     @torch.no_grad()
     def evaluate(self, split: Split) -> dict[str, float]:
         pixels, labels = self.parts[split]
-        logits = self.network.eval()(pixels)
+        logits = self.model.eval()(pixels)
         right = (logits.argmax(dim=1) == labels).double().mean().item()
         return {"accuracy": 100 * right, "loss": cross_entropy(logits, labels).item()}
 
@@ -148,44 +141,33 @@ class VAE(nn.Module):
         return self.decoder(mean + log_scale.exp() * noise), mean, log_scale
 
 
-class NoisyCodes(NamedTuple):
-    """Images of ink or none, (n, 64), and the noise of their codes."""
-
-    pixels: Tensor
-    noise: Tensor
-
-
 class VAEProblem(DigitsProblem):
     """An autoencoder of digits with a random code, whose pixels are ink or none.
 
-    The noise of the codes is a function of the seed and the step, and that of evaluations always
-    the same.
+    Batches are images (n, 64) and the noise of their codes, which is a function of the seed and the
+    step, and in evaluations always the same.
     """
 
-    def __init__(self, make: Callable[[], nn.Module], settings: Settings, seed: int) -> None:
-        super().__init__(make, settings, seed)
-        self.code = settings["code"]
-
-    def batch(self, step: int, variant: int = 0) -> NoisyCodes:
+    def batch(self, step: int, variant: int = 0) -> tuple[Tensor, Tensor]:
         rng = np.random.default_rng((self.seed, 1, step))
         return self._with_noise(super().batch(step).pixels, rng)
 
-    def updates(self, batch: NoisyCodes) -> Iterator[Update]:
-        yield Update(negative_bound(self.network, batch))
+    def updates(self, batch: tuple[Tensor, Tensor]) -> Iterator[Update]:
+        yield Update(negative_bound(self.model, *batch))
 
     @torch.no_grad()
     def evaluate(self, split: Split) -> dict[str, float]:
         shown = self._with_noise(self.parts[split].pixels, np.random.default_rng(0))
-        return {"loss": negative_bound(self.network, shown).item()}
+        return {"loss": negative_bound(self.model, *shown).item()}
 
-    def _with_noise(self, pixels: Tensor, rng: np.random.Generator) -> NoisyCodes:
-        noise = torch.from_numpy(rng.standard_normal((len(pixels), self.code), dtype=np.float32))
-        return NoisyCodes((pixels.flatten(1) > 0.5).float(), noise)
+    def _with_noise(self, pixels: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        noise = rng.standard_normal((len(pixels), self.settings["code"]), dtype=np.float32)
+        return (pixels.flatten(1) > 0.5).float(), torch.from_numpy(noise)
 
 
-def negative_bound(network: nn.Module, batch: NoisyCodes) -> Tensor:
+def negative_bound(network: nn.Module, pixels: Tensor, noise: Tensor) -> Tensor:
     """Return the negative evidence lower bound: nats per image."""
-    logits, mean, log_scale = network(*batch)
-    missed = binary_cross_entropy_with_logits(logits, batch.pixels, reduction="none").sum(1)
+    logits, mean, log_scale = network(pixels, noise)
+    missed = binary_cross_entropy_with_logits(logits, pixels, reduction="none").sum(1)
     divergence = 0.5 * (mean.square() + (2 * log_scale).exp() - 1 - 2 * log_scale).sum(1)
     return (missed + divergence).mean()

@@ -86,12 +86,7 @@ class Siren(nn.Module):
 
 
 def decibels(error: float) -> float:
-    """Return the peak signal-to-noise ratio of a mean squared error of levels in [-1, 1].
-
-    Example:
-        >>> round(decibels(4e-3), 6)  # a root mean square of a thirtieth of the range
-        30.0
-    """
+    """Return the peak signal-to-noise ratio of a mean squared error of levels in [-1, 1]."""
     return 10 * math.log10(4 / max(error, 1e-30))
 
 
@@ -103,13 +98,7 @@ def places(size: int) -> Tensor:
 
 
 def picture(size: int) -> Tensor:
-    """Draw grey levels in [-1, 1]: hills under a sun, a lake with waves, a striped tower.
-
-    Example:
-        >>> levels = picture(64)
-        >>> tuple(levels.shape), levels.abs().max().item() <= 1
-        ((64, 64), True)
-    """
+    """Draw grey levels in [-1, 1]: hills under a sun, a lake with waves, a striped tower."""
     x, y = places(size).T.reshape(2, size, size)
     levels = 0.5 - 0.35 * y - 0.15 * x  # the sky, darker towards the ground
     halo = torch.hypot(x - 0.5, y + 0.55)

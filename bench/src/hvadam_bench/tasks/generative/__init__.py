@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from hvadam_bench.tasks._spec import Task, built_by, scales
+from hvadam_bench.tasks._spec import Task, family, scales
 
-
-def _task(name: str, builder: tuple[str, ...], **about: Any) -> Task:
-    """Return a task, given the module and the class that build it and what that takes first."""
-    module, *function = builder
-    usual = {"name": name, "metric": "frechet", "goal": "min"}
-    return Task(**usual, build=built_by(f"{__name__}.{module}", *function), **about)
+_task = family(__name__, metric="frechet")
 
 
 def _wgan(
@@ -23,8 +18,9 @@ def _wgan(
     """
     return _task(
         name,
-        ("wasserstein", "WassersteinProblem", kind),
-        title=title,
+        title,
+        "wasserstein.WassersteinProblem",
+        kind,
         source="WGAN and WGAN-GP figures, and the table beside Padam",
         scales=scales(
             {
@@ -75,8 +71,8 @@ TASKS = [
     ),
     _task(
         "sngan",
-        ("sngan", "SpectralProblem"),
-        title="SN-GAN with residual networks",
+        "SN-GAN with residual networks",
+        "sngan.SpectralProblem",
         source="SN-GAN table",
         scales=scales(
             {
@@ -109,8 +105,8 @@ TASKS = [
     # the average, by all 4,000 steps.
     _task(
         "diffusion",
-        ("diffusion", "DiffusionProblem"),
-        title="Improved diffusion with a U-Net",
+        "Improved diffusion with a U-Net",
+        "diffusion.DiffusionProblem",
         source="the table of diffusion models",
         scales=scales(
             # Steps are what a run of seconds lacks most, so they are small, and so is the network.

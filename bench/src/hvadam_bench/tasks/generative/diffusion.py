@@ -36,7 +36,7 @@ import torch
 from torch import Generator, Tensor
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from hvadam_bench.tasks._seeds import seeded, seeded_generator
+from hvadam_bench.tasks._problem import seeded, seeded_generator
 from hvadam_bench.tasks._spec import Settings, Split, Update
 from hvadam_bench.tasks.generative.samples import GenerativeProblem
 from hvadam_bench.tasks.generative.unet import UNet
@@ -53,22 +53,12 @@ _LEAST = 1e-12  # of a probability, under a logarithm
 _SHOWN = 500  # images that the loss is evaluated on
 
 
-class NoisedBatch(NamedTuple):
-    """Images, how many steps of noise each gets, and the noise."""
-
-    real: Tensor
-    t: Tensor
-    noise: Tensor
-
-
 class DiffusionProblem(GenerativeProblem):
     """A U-Net that tells the noise in images, and the average of its weights.
 
-    Args:
-        settings: Besides those of all generators, "iterations", those of `UNet`,
-            "diffusion_steps", "sampler", "sampling_steps" and "ema", the average's decay.
-        seed: The run's.
-        protocol: "standard".
+    Settings are, besides those of all generators, "iterations", those of `UNet`, "diffusion_steps",
+    "sampler", "sampling_steps" and "ema", the average's decay. A batch is images, how many steps of
+    noise each gets, and the noise.
     """
 
     def __init__(self, settings: Settings, seed: int, protocol: str) -> None:
@@ -92,10 +82,10 @@ class DiffusionProblem(GenerativeProblem):
         ).eval()
         self.average.update_parameters(self.model)  # the first time copies
 
-    def batch(self, step: int, variant: int = 0) -> NoisedBatch:
+    def batch(self, step: int, variant: int = 0) -> tuple[Tensor, Tensor, Tensor]:
         return self._noised(self.real(step), seeded_generator("noise", self.seed, step))
 
-    def updates(self, batch: NoisedBatch) -> Iterator[Update]:
+    def updates(self, batch: tuple[Tensor, Tensor, Tensor]) -> Iterator[Update]:
         real, t, noise = (part.to(self._device) for part in batch)
         yield Update(self.chain.hybrid(self.model, real, t, noise).mean())
         self.average.update_parameters(self.model)
@@ -118,18 +108,13 @@ class DiffusionProblem(GenerativeProblem):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.average.load_state_dict(state["average"])
 
-    def _noised(self, real: Tensor, generator: Generator) -> NoisedBatch:
+    def _noised(self, real: Tensor, generator: Generator) -> tuple[Tensor, Tensor, Tensor]:
         t = torch.randint(len(self.chain), (len(real),), generator=generator)
-        return NoisedBatch(real, t, torch.randn(real.shape, generator=generator))
+        return real, t, torch.randn(real.shape, generator=generator)
 
 
 def cosine_schedule(steps: int) -> Tensor:
-    """Return ᾱ of each step, in float64: cos² of a quarter turn.
-
-    Example:
-        >>> cosine_schedule(4)
-        tensor([8.4701e-01, 4.9384e-01, 1.4427e-01, 1.4427e-04], dtype=torch.float64)
-    """
+    """Return ᾱ of each step, in float64: cos² of a quarter turn."""
     turned = (torch.arange(steps + 1, dtype=torch.float64) / steps + _OFFSET) / (1 + _OFFSET)
     signal = (turned * math.pi / 2).cos().square()
     beta = (1 - signal[1:] / signal[:-1]).clamp(max=_LARGEST_BETA)
@@ -149,15 +134,6 @@ class Diffusion:
     Args:
         signal: ᾱ of each step.
         clock: What the network is told of each step, on a scale to 1000.
-
-    Example:
-        >>> chain = Diffusion.cosine(100)
-        >>> len(chain), len(chain.respaced(10))
-        (100, 10)
-        >>> nothing = lambda images, times: torch.zeros_like(images).repeat(1, 2, 1, 1)
-        >>> noise = torch.randn(3, 1, 8, 8)
-        >>> chain.respaced(10).sample(nothing, noise, "ddim", torch.Generator()).shape
-        torch.Size([3, 1, 8, 8])
     """
 
     def __init__(self, signal: Tensor, clock: Tensor) -> None:
@@ -276,27 +252,14 @@ class Diffusion:
 
 
 def divergence(one: Gaussian, other: Gaussian) -> Tensor:
-    """Return KL(one ‖ other) of each pixel, in nats.
-
-    Example:
-        >>> zero = torch.zeros(1)
-        >>> divergence(Gaussian(zero, zero), Gaussian(zero + 2, zero))
-        tensor([2.])
-    """
+    """Return KL(one ‖ other) of each pixel, in nats."""
     ratio = one.log_variance - other.log_variance
     apart = (one.mean - other.mean).square() * (-other.log_variance).exp()
     return (ratio.exp() + apart - 1 - ratio) / 2
 
 
 def log_likelihood(pixels: Tensor, found: Gaussian) -> Tensor:
-    """Return the log-likelihood of bytes in [-1, 1]: intervals, the outer ones without end.
-
-    Example:
-        >>> levels = torch.arange(256) / 127.5 - 1
-        >>> found = Gaussian(torch.full((256,), 0.3), torch.full((256,), -2.0))
-        >>> round(log_likelihood(levels, found).exp().sum().item(), 4)
-        1.0
-    """
+    """Return the log-likelihood of bytes in [-1, 1]: intervals, the outer ones without end."""
     apart, deviation = pixels - found.mean, (found.log_variance / 2).exp()
     below = torch.special.ndtr((apart - _HALF_BYTE) / deviation)
     above = torch.special.ndtr((apart + _HALF_BYTE) / deviation)

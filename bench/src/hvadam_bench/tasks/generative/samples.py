@@ -23,8 +23,8 @@ from torch import Tensor
 from hvadam_bench.data import features
 from hvadam_bench.data.frechet import Moments, distance, noise
 from hvadam_bench.data.images import Images
-from hvadam_bench.tasks._images import as_bytes, first, png
-from hvadam_bench.tasks._seeds import seeded_generator, shuffled
+from hvadam_bench.tasks._images import as_bytes, first, held_out, png
+from hvadam_bench.tasks._problem import seeded_generator, shuffled
 from hvadam_bench.tasks._spec import Problem, Settings, Split, fit_batch
 
 # Samples of a generator that works differ about as much as real images do, or half as much; those
@@ -76,15 +76,9 @@ class GenerativeProblem(Problem):
         name = settings["data"]
         data = first(name, features.images(name), settings["train_images"], None)
         train = Pictures(data.train, settings["size"])
-        test = Pictures(data.test, settings["size"]), torch.arange(len(data.test))
-        every = torch.arange(len(data.train))
-        held = torch.full_like(every, not self.inherited, dtype=torch.bool) & (every % 10 == 9)
+        test = Pictures(data.test, settings["size"])
         self.channels: int = train.pixels.shape[1]
-        self.parts: dict[Split, tuple[Pictures, Tensor]] = {
-            "train": (train, every[~held]),
-            "valid": test if self.inherited else (train, every[held]),
-            "test": test,
-        }
+        self.parts = held_out(train, test, (len(data.train), len(data.test)), self.inherited)
         count = len(self.parts["train"][1])
         self.batch_size = fit_batch(settings, count)
         self.batches = math.ceil(count / self.batch_size)

@@ -26,7 +26,7 @@ from torch.nn.functional import avg_pool2d, interpolate, relu
 from torch.nn.utils.parametrizations import spectral_norm
 
 from hvadam_bench.tasks._images import random_flip
-from hvadam_bench.tasks._seeds import seeded, seeded_generator
+from hvadam_bench.tasks._problem import seeded, seeded_generator
 from hvadam_bench.tasks._spec import Settings, Split, Update
 from hvadam_bench.tasks.generative.samples import GenerativeProblem, doublings
 
@@ -38,11 +38,7 @@ _CLASSES = 10  # of every data set that has features to measure by
 _SHOWN = 500  # images, at most, that the loss is evaluated on
 
 
-class Drawn(NamedTuple):
-    """Latent vectors and classes to make images of."""
-
-    latents: Tensor
-    labels: Tensor
+Drawn = tuple[Tensor, Tensor]  # latent vectors and classes to make images of
 
 
 class ClassBatch(NamedTuple):
@@ -57,11 +53,8 @@ class ClassBatch(NamedTuple):
 class SpectralProblem(GenerativeProblem):
     """A discriminator and a generator that are told the classes.
 
-    Args:
-        settings: Besides those of all generators, "iterations" of G, "critic_steps" of D for each
-            of them, "latent" and "width".
-        seed: The run's.
-        protocol: "standard" or "inherited".
+    Settings are, besides those of all generators, "iterations" of G, "critic_steps" of D for each
+    of them, "latent" and "width".
     """
 
     def __init__(self, settings: Settings, seed: int, protocol: str) -> None:
@@ -136,25 +129,13 @@ class SpectralProblem(GenerativeProblem):
 
     def _drawn(self, count: int, generator: torch.Generator) -> Drawn:
         latents = torch.randn(count, self.latent, generator=generator)
-        return Drawn(latents, torch.randint(_CLASSES, (count,), generator=generator))
+        return latents, torch.randint(_CLASSES, (count,), generator=generator)
 
 
 class Generator(nn.Module):
     """A generator of images of given classes in [-1, 1]: residual blocks that double the size.
 
-    Args:
-        latent: Entries of a latent vector.
-        width: A quarter of the channels of every block.
-        size: Height and width of the images: 8, 16, 32 and so on.
-        channels: Of the images.
-        classes: How many there are.
-
-    Example:
-        >>> generator = Generator(latent=128, width=64, size=32, channels=3, classes=10)
-        >>> sum(p.numel() for p in generator.parameters())
-        4304387
-        >>> generator(torch.zeros(2, 128), torch.tensor([0, 9])).shape
-        torch.Size([2, 3, 32, 32])
+    The blocks have four times `width` channels; the size is 8, 16, 32 and so on.
     """
 
     def __init__(self, latent: int, width: int, size: int, channels: int, classes: int) -> None:
@@ -212,21 +193,9 @@ class ClassNorm(nn.Module):
 class Discriminator(nn.Module):
     """A discriminator of images and classes, all of whose weights are spectrally normalised.
 
-    Of the features h of an image, it is w·h + b + e·h with e the embedding of the class.
-
-    Args:
-        width: Half of the channels of every block.
-        channels: Of the images.
-        classes: How many there are.
-        shortcut: What passes by a block's convolutions: its input as it is, or after the first
-            ReLU, as where that is applied in place.
-
-    Example:
-        >>> discriminator = Discriminator(width=64, channels=3, classes=10)
-        >>> sum(p.numel() for p in discriminator.parameters())
-        1055105
-        >>> discriminator(torch.zeros(2, 3, 32, 32), torch.tensor([0, 9])).shape
-        torch.Size([2])
+    Of the features h of an image, it is w·h + b + e·h with e the embedding of the class. The blocks
+    have twice `width` channels; what passes by their convolutions is their input as it is
+    ("plain") or after the first ReLU ("rectified"), as where that is applied in place.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ class UNet(nn.Module):
     block. Blocks start as the identity, and the network gives zeros.
 
     Args:
-        channels: Of the images.
+        channels: Channels of the images.
         size: Height and width of the images.
         width: Channels of a block at full size, a multiple of four.
         multipliers: What to multiply the width by at full size, half of it, and so on.
@@ -32,12 +32,7 @@ class UNet(nn.Module):
         attention: Sizes at which each block is followed by attention over all places; there is
             one in the middle besides.
         heads: Attention heads.
-        dropout: Before the last convolution of a block.
-
-    Example:
-        >>> tiny = UNet(1, size=8, width=8, multipliers=(1, 2), blocks=1, attention=(4,), heads=2)
-        >>> tiny(torch.zeros(2, 1, 8, 8), torch.tensor([0.0, 500.0])).shape
-        torch.Size([2, 2, 8, 8])
+        dropout: The share dropped before the last convolution of a block.
 
     References:
         Nichol and Dhariwal, arXiv:2102.09672, appendix A. Ho et al., arXiv:2006.11239.
@@ -119,12 +114,7 @@ class UNet(nn.Module):
 
 
 def waves(times: Tensor, count: int) -> Tensor:
-    """Return cosines and sines of times, half of `count` each, from fast to slow.
-
-    Example:
-        >>> waves(torch.tensor([0.0]), 4)
-        tensor([[1., 1., 0., 0.]])
-    """
+    """Return cosines and sines of times, half of `count` each, from fast to slow."""
     steps = torch.arange(count // 2, device=times.device) / (count // 2)
     angles = times.float()[:, None] * torch.exp(-math.log(_LONGEST) * steps)
     return torch.cat([angles.cos(), angles.sin()], 1)

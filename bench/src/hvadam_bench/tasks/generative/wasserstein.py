@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from hvadam_bench.tasks._seeds import seeded, seeded_generator
+from hvadam_bench.tasks._problem import seeded, seeded_generator
 from hvadam_bench.tasks._spec import Settings, Split, Update
 from hvadam_bench.tasks.generative.samples import GenerativeProblem, doublings
 
@@ -40,14 +40,10 @@ class CriticBatch(NamedTuple):
 
 
 class WassersteinProblem(GenerativeProblem):
-    """A critic, whose slope is bounded, and a generator.
+    """A critic, which is kept from growing in one of two ways, and a generator.
 
-    Args:
-        kind: How the critic is kept from growing.
-        settings: Besides those of all generators, "epochs", "latent", "width" and "critic_steps",
-            and "clip" or "penalty".
-        seed: The run's.
-        protocol: "standard" or "inherited".
+    Settings are, besides those of all generators, "epochs", "latent", "width", "critic_steps", and
+    "clip" or "penalty".
     """
 
     def __init__(
@@ -126,18 +122,8 @@ class WassersteinProblem(GenerativeProblem):
 class Generator(nn.Module):
     """DCGAN's generator of images in [-1, 1]: transposed convolutions that double the size.
 
-    Args:
-        latent: Entries of a latent vector.
-        width: Channels before the last layer; each layer before that has twice as many.
-        size: Height and width of the images: 8, 16, 32 or 64.
-        channels: Of the images.
-
-    Example:
-        >>> generator = Generator(latent=100, width=64, size=64, channels=3)
-        >>> sum(p.numel() for p in generator.parameters())
-        3576704
-        >>> generator(torch.zeros(2, 100)).shape
-        torch.Size([2, 3, 64, 64])
+    The size is 8, 16, 32 or 64. There are `width` channels before the last layer, and twice as many
+    before each layer earlier.
     """
 
     def __init__(self, latent: int, width: int, size: int, channels: int) -> None:
@@ -158,20 +144,8 @@ class Generator(nn.Module):
 class Critic(nn.Module):
     """DCGAN's critic, which gives each image one number: convolutions that halve the size.
 
-    Args:
-        width: Channels after the first layer; each layer after that has twice as many.
-        size: Height and width of the images: 8, 16, 32 or 64.
-        channels: Of the images.
-        norm: After all convolutions but the first: over the batch, or over each image alone, which
-            a penalty on each image's gradient needs to mean what it says.
-        head: The last layer: a convolution, one with a sigmoid after it, or a linear layer.
-
-    Example:
-        >>> critic = Critic(width=64, size=64, channels=3)
-        >>> sum(p.numel() for p in critic.parameters())
-        2765568
-        >>> critic(torch.zeros(2, 3, 64, 64)).shape
-        torch.Size([2])
+    All convolutions but the first are normalised: over the batch, or over each image alone
+    ("layer"), which a penalty on each image's gradient needs to mean what it says.
     """
 
     def __init__(

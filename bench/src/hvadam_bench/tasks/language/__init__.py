@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hvadam_bench.tasks._spec import Settings, Task, built_by, scales
+from hvadam_bench.tasks._spec import Settings, Task, family, scales
 
 _PTB_FROM = (
     "They are test perplexities after the last of 200 epochs, where ours are those of the best "
@@ -18,11 +18,8 @@ _PTB_FROM = (
 )
 
 
-def _task(name: str, builder: tuple[str, ...], **about: Any) -> Task:
-    """Return a task, given the function in `problems` that builds it and what that takes first."""
-    usual = {"source": "extra", "goal": "min"}
-    build = built_by(f"{__name__}.problems", *builder)
-    return Task(**{**usual, "name": name, "build": build, **about})
+_task = family(__name__)
+_WINDOWS = "windows.WindowProblem"
 
 
 def _ptb(layers: int, published: dict[str, float], note: str = "") -> Task:
@@ -32,8 +29,8 @@ def _ptb(layers: int, published: dict[str, float], note: str = "") -> Task:
     """
     return _task(
         f"ptb_lstm{layers}",
-        ("penn_treebank",),
-        title=f"AWD-LSTM of {layers} layer{'s' if layers > 1 else ''} on the Penn Treebank",
+        f"AWD-LSTM of {layers} layer{'s' if layers > 1 else ''} on the Penn Treebank",
+        "columns.PennTreebankProblem",
         source="LSTM figures and ablation table" if layers == 1 else "LSTM figures",
         metric="perplexity",
         scales=scales(
@@ -67,8 +64,9 @@ def _character_lstm(name: str, data: str, title: str) -> Task:
     """Return the task of an LSTM over the characters of a text."""
     return _task(
         name,
-        ("character_lstm",),
-        title=f"Character LSTM on {title}",
+        f"Character LSTM on {title}",
+        _WINDOWS,
+        "lstm",
         metric="bits_per_character",
         scales=scales(
             {
@@ -89,15 +87,16 @@ def _character_lstm(name: str, data: str, title: str) -> Task:
     )
 
 
-def _small_pydoc(name: str, builder: tuple[str, ...], title: str, **sizes: Settings) -> Task:
+def _small_pydoc(name: str, network: str, title: str, **sizes: Settings) -> Task:
     """Return the task of a small network on a few hundred small batches of Python's own help.
 
     It was chosen to choose a step on, with the other tasks of `step_rule`.
     """
     return _task(
         name,
-        builder,
-        title=f"{title} on Python's help texts",
+        f"{title} on Python's help texts",
+        _WINDOWS,
+        network,
         metric="loss",
         scales=scales(
             {
@@ -116,8 +115,8 @@ def _translation(name: str, title: str, metric: str, paper: Settings, **about: A
     """Return the task of a transformer that translates from German to English."""
     return _task(
         name,
-        ("translation",),
-        title=f"{title} German-English",
+        f"{title} German-English",
+        "translation.TranslationProblem",
         metric=metric,
         scales=scales(
             {
@@ -172,8 +171,8 @@ TASKS = [
     # chosen: that is of all of them.
     _task(
         "ptb_lstm128",
-        ("lstm128",),
-        title="Tied LSTM of 128 units on the Penn Treebank, 10,000 words",
+        "Tied LSTM of 128 units on the Penn Treebank, 10,000 words",
+        "columns.ColumnProblem",
         metric="perplexity",
         scales=scales(
             {
@@ -191,8 +190,9 @@ TASKS = [
     ),
     _task(
         "wikitext2_transformer",
-        ("transformer", "perplexity"),
-        title="Small transformer on WikiText-2",
+        "Small transformer on WikiText-2",
+        _WINDOWS,
+        "transformer",
         metric="perplexity",
         scales=scales(
             {
@@ -221,14 +221,14 @@ TASKS = [
     _character_lstm("pydoc_lstm", "pydoc", "Python's help texts"),
     _small_pydoc(
         "pydoc_gru",
-        ("character_gru",),
+        "gru",
         "Small character GRU",
         laptop={"width": 24, "hidden": 48, "batch_size": 12},
         smoke={"width": 8, "hidden": 16, "length": 20},
     ),
     _small_pydoc(
         "pydoc_transformer",
-        ("transformer", "bits_per_character"),
+        "transformer",
         "Tiny character transformer",
         laptop={"width": 32, "inner": 64, "heads": 2, "layers": 2, "batch_size": 10},
         smoke={"width": 16, "inner": 32, "layers": 1},
@@ -237,8 +237,9 @@ TASKS = [
     # validation, the last 5% for the test.
     _task(
         "shakespeare_gpt",
-        ("transformer", "bits_per_character"),
-        title="Character GPT of 3 layers on tiny Shakespeare",
+        "Character GPT of 3 layers on tiny Shakespeare",
+        _WINDOWS,
+        "transformer",
         metric="bits_per_character",
         scales=scales(
             {
@@ -258,8 +259,8 @@ TASKS = [
     # With "batch" at 0 every step sees all the windows and there is no noise; at 1 it sees one.
     _task(
         "shakespeare_windows",
-        ("few_windows",),
-        title="Character LSTM on 256 windows of Shakespeare",
+        "Character LSTM on 256 windows of Shakespeare",
+        "windows.FewWindowsProblem",
         metric="loss",
         scales=scales(
             {

@@ -4,9 +4,9 @@ Columns of text are read side by side; each batch goes on where the last one end
 hidden state. `ColumnProblem` is the plain form of it.
 
 `PennTreebankProblem` reads as AWD-LSTM was published: twenty columns, some 70 words at a time. A
-batch's learning rate is scaled by its length. The loss
-adds to the cross-entropy α·mean(h²) of the dropped last outputs and β·mean((hₜ − hₜ₋₁)²) of the
-undropped ones. The weights of the best validation are those that are tested.
+batch's learning rate is scaled by its length. The loss adds to the cross-entropy α·mean(h²) of the
+dropped last outputs and β·mean((hₜ − hₜ₋₁)²) of the undropped ones. The weights of the best
+validation are those that are tested.
 
 Under protocol "inherited" two slips of the published code are repeated: the recurrent weights get
 no gradient and keep their random values, and "valid" is the test text, so that the best epoch is
@@ -24,10 +24,10 @@ import torch
 from torch import Tensor
 
 from hvadam_bench.data.text import Corpus
-from hvadam_bench.tasks._schedules import AnnealedProblem
-from hvadam_bench.tasks._seeds import seeded
-from hvadam_bench.tasks._spec import Problem, Settings, Split, Update, evaluating, fit_batch
-from hvadam_bench.tasks.language.recurrent import AWDLSTM, Dropouts, State
+from hvadam_bench.tasks._problem import ModelProblem
+from hvadam_bench.tasks._spec import Settings, Split, Update, evaluating, fit_batch
+from hvadam_bench.tasks.language.corpora import corpus_of
+from hvadam_bench.tasks.language.recurrent import AWDLSTM, Dropouts, Output, State
 
 # Columns to evaluate in, whatever the batches are: each but the first begins without a state.
 EVALUATED_COLUMNS = 20
@@ -50,104 +50,7 @@ class Piece(NamedTuple):
     length: int
 
 
-class PennTreebankProblem(Problem):
-    """A language model that carries its hidden state from batch to batch; see the module."""
-
-    def __init__(self, text: Corpus, settings: Settings, seed: int, protocol: str) -> None:
-        self.settings = settings
-        self.inherited = protocol == "inherited"
-        self.model = seeded(
-            seed,
-            lambda: AWDLSTM(
-                len(text.vocabulary),
-                settings["width"],
-                settings["hidden"],
-                settings["layers"],
-                Dropouts(*settings["dropouts"]),
-                frozen_recurrence=self.inherited,
-            ),
-        )
-        self.networks = {"model": self.model}
-        # A column holds at least a word and the one that follows it.
-        self.batch_size = fit_batch(settings, len(text.train) // 2, "columns")
-        self.weight_decay = settings["weight_decay"]
-        self.max_grad_norm = settings["max_grad_norm"]
-        self.text = self._columns(text)
-        self.pieces = pieces(len(self.text["train"]), settings["bptt"], settings["epochs"], seed)
-        self.steps = len(self.pieces)
-        self._state: State | None = None
-        self._best: tuple[float, dict[str, Tensor]] | None = None  # validation loss, weights
-
-    def batch(self, step: int, variant: int = 0) -> ColumnBatch:
-        _, start, length = self.pieces[step]
-        text = self.text["train"]
-        after = text[start + 1 : start + length + 1]
-        return ColumnBatch(text[start : start + length], after, begins=start == 0)
-
-    def updates(self, batch: ColumnBatch) -> Iterator[Update]:
-        state = None if batch.begins else self._state
-        out = self.model(batch.words.to(self._device), state)
-        self._state = _detached(out.state)
-        loss = self.model.loss(out.dropped, batch.targets.to(self._device))
-        loss = loss + self.settings["ar"] * out.dropped.square().mean()
-        if len(out.raw) > 1:  # a text may end in a batch of one word
-            loss = loss + self.settings["tar"] * out.raw.diff(dim=0).square().mean()
-        yield Update(loss)
-
-    def lr_factor(self, step: int) -> float:
-        epoch, _, length = self.pieces[step]
-        decay = 0.1 ** sum(epoch >= milestone for milestone in self.settings["milestones"])
-        return decay * length / self.settings["bptt"]
-
-    def evaluate(self, split: Split) -> dict[str, float]:
-        if split == "test" and self._best is not None:
-            own = {name: value.clone() for name, value in self.model.state_dict().items()}
-            self.model.load_state_dict(self._best[1])
-            loss = self._loss("test")
-            self.model.load_state_dict(own)
-        else:
-            loss = self._loss("test" if self.inherited and split == "valid" else split)
-        if split == "valid" and (self._best is None or loss < self._best[0]):
-            weights = {name: value.clone() for name, value in self.model.state_dict().items()}
-            self._best = loss, weights
-        measures = {"perplexity": math.exp(loss), "loss": loss}
-        if self.inherited and split == "valid":
-            measures["test_perplexity"] = measures["perplexity"]
-        return measures
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"hidden": self._state, "best": self._best}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._state, self._best = state["hidden"], state["best"]
-
-    @torch.no_grad()
-    def _loss(self, split: Split) -> float:
-        """Return the mean cross-entropy of a text read from its beginning."""
-        text = self.text[split].to(self._device)
-        length, state, total = self.settings["bptt"], None, 0.0
-        with evaluating(self.model):
-            for start in range(0, len(text) - 1, length):
-                targets = text[start + 1 : start + length + 1]
-                out = self.model(text[start : start + len(targets)], state)
-                state = out.state
-                total += self.model.loss(out.dropped, targets).item() * len(targets)
-        return total / (len(text) - 1)
-
-    def _columns(self, text: Corpus) -> dict[Split, Tensor]:
-        splits: dict[Split, np.ndarray] = {
-            "train": text.train,
-            "valid": text.valid,
-            "test": text.test,
-        }
-        columns = self.settings["evaluation_columns"]
-        return {
-            split: in_columns(stream, self.batch_size if split == "train" else columns)
-            for split, stream in splits.items()
-        }
-
-
-class ColumnProblem(AnnealedProblem):
+class ColumnProblem(ModelProblem):
     """An LSTM of one layer, its embedding also its softmax, without dropout.
 
     The training text is cut and joined anew at a place of the seed's choice and put into columns,
@@ -155,43 +58,51 @@ class ColumnProblem(AnnealedProblem):
     are the last weights.
 
     Args:
-        corpus: What to read.
-        settings: "width", "columns", "bptt", "steps", "warmup" (a share), "curve_tokens",
-            "max_grad_norm" and "weight_decay" are read.
+        settings: "width", "columns", "bptt", "steps", "curve_tokens", what `corpus_of` reads and
+            what `ModelProblem` does.
         seed: The run's.
+        protocol: "standard".
     """
 
-    def __init__(self, corpus: Corpus, settings: Settings, seed: int) -> None:
-        words, width = len(corpus.vocabulary), settings["width"]
-        self.model = seeded(seed, lambda: AWDLSTM(words, width, dropouts=_NO_DROPOUT))
-        self.networks = {"model": self.model}
+    def __init__(self, settings: Settings, seed: int, protocol: str) -> None:
+        corpus = corpus_of(settings)
+        self.protocol = protocol
+        super().__init__(lambda: self._network(len(corpus.vocabulary)), settings, seed)
         # A column holds at least a word and the one that follows it.
         self.batch_size = fit_batch(settings, len(corpus.train) // 2, "columns")
-        # A part is taken of every column: some stretches of a text are far harder than others.
-        self.glanced = settings["curve_tokens"] // EVALUATED_COLUMNS
-        if self.glanced < 2:  # a word and the one that follows it
-            fewest, given = 2 * EVALUATED_COLUMNS, settings["curve_tokens"]
-            raise ValueError(f"curve_tokens must be at least {fewest}, got {given}.")
-        begin = int(np.random.default_rng(seed).integers(len(corpus.train)))
-        self.text: dict[Split, Tensor] = {
-            "train": in_columns(np.roll(corpus.train, -begin), self.batch_size),
-            "valid": in_columns(corpus.valid, EVALUATED_COLUMNS),
-            "test": in_columns(corpus.test, EVALUATED_COLUMNS),
-        }
-        self.bptt, self.steps = settings["bptt"], settings["steps"]
-        self.batches = math.ceil((len(self.text["train"]) - 1) / self.bptt)
-        self.rising = round(settings["warmup"] * self.steps)
-        self.weight_decay = settings["weight_decay"]
-        self.max_grad_norm = settings["max_grad_norm"]
+        self.bptt = settings["bptt"]
         self._state: State | None = None
+        self._read(corpus)
+
+    def _network(self, vocabulary: int) -> AWDLSTM:
+        return AWDLSTM(vocabulary, self.settings["width"], dropouts=_NO_DROPOUT)
+
+    def _read(self, corpus: Corpus) -> None:
+        """Put the text in columns, and count the steps."""
+        # A part is taken of every column: some stretches of a text are far harder than others.
+        self.glanced = self.settings["curve_tokens"] // EVALUATED_COLUMNS
+        if self.glanced < 2:  # a word and the one that follows it
+            fewest, given = 2 * EVALUATED_COLUMNS, self.settings["curve_tokens"]
+            raise ValueError(f"curve_tokens must be at least {fewest}, got {given}.")
+        begin = int(np.random.default_rng(self.seed).integers(len(corpus.train)))
+        self._in_columns(corpus, np.roll(corpus.train, -begin), EVALUATED_COLUMNS)
+        self.steps = self.settings["steps"]
+        self.batches = math.ceil((len(self.text["train"]) - 1) / self.bptt)
+
+    def _in_columns(self, corpus: Corpus, train: np.ndarray, evaluated: int) -> None:
+        self.text: dict[Split, Tensor] = {
+            "train": in_columns(train, self.batch_size),
+            "valid": in_columns(corpus.valid, evaluated),
+            "test": in_columns(corpus.test, evaluated),
+        }
 
     def batch(self, step: int, variant: int = 0) -> ColumnBatch:
-        return self._piece(self.text["train"], step % self.batches)
+        return self._piece(self.text["train"], step % self.batches * self.bptt, self.bptt)
 
     def updates(self, batch: ColumnBatch) -> Iterator[Update]:
-        loss, state = self._loss(batch, None if batch.begins else self._state)
-        self._state = _detached(state)
-        yield Update(loss)
+        out = self._out(batch, None if batch.begins else self._state)
+        self._state = tuple((h.detach(), c.detach()) for h, c in out.state)
+        yield Update(self._loss(out, batch))
 
     def evaluate(self, split: Split) -> dict[str, float]:
         return self._measures(self.text[split])
@@ -199,35 +110,90 @@ class ColumnProblem(AnnealedProblem):
     def glance(self) -> dict[str, float]:
         return self._measures(self.text["valid"][: self.glanced])
 
-    @torch.no_grad()
-    def _measures(self, text: Tensor) -> dict[str, float]:
-        rows = len(text) - 1
-        total, state = 0.0, None
-        with evaluating(self.model):
-            for place in range(math.ceil(rows / self.bptt)):
-                batch = self._piece(text, place)
-                loss, state = self._loss(batch, state)
-                total += loss.item() * len(batch.words)
-        return {"perplexity": math.exp(total / rows), "loss": total / rows}
-
     def state_dict(self) -> dict[str, Any]:
         return {"hidden": self._state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._state = state["hidden"]
 
-    def _piece(self, text: Tensor, place: int) -> ColumnBatch:
-        start = place * self.bptt
-        targets = text[start + 1 : start + self.bptt + 1]
-        return ColumnBatch(text[start : start + len(targets)], targets, begins=place == 0)
+    @torch.no_grad()
+    def _measures(self, text: Tensor) -> dict[str, float]:
+        """Return the mean cross-entropy of a text read from its beginning, and its perplexity."""
+        rows = len(text) - 1
+        total, state = 0.0, None
+        with evaluating(self.model):
+            for start in range(0, rows, self.bptt):
+                batch = self._piece(text, start, self.bptt)
+                out = self._out(batch, state)
+                state = out.state
+                total += ColumnProblem._loss(self, out, batch).item() * len(batch.words)
+        return {"perplexity": math.exp(total / rows), "loss": total / rows}
 
-    def _loss(self, batch: ColumnBatch, state: State | None) -> tuple[Tensor, State]:
-        out = self.model(batch.words.to(self._device), state)
-        return self.model.loss(out.dropped, batch.targets.to(self._device)), out.state
+    def _piece(self, text: Tensor, start: int, length: int) -> ColumnBatch:
+        targets = text[start + 1 : start + length + 1]
+        return ColumnBatch(text[start : start + len(targets)], targets, begins=start == 0)
+
+    def _out(self, batch: ColumnBatch, state: State | None) -> Output:
+        return self.model(batch.words.to(self._device), state)
+
+    def _loss(self, out: Output, batch: ColumnBatch) -> Tensor:
+        return self.model.loss(out.dropped, batch.targets.to(self._device))
 
 
-def _detached(state: State) -> State:
-    return tuple((h.detach(), c.detach()) for h, c in state)
+class PennTreebankProblem(ColumnProblem):
+    """A language model as AWD-LSTM's authors trained it; see the module."""
+
+    def _network(self, vocabulary: int) -> AWDLSTM:
+        sizes = {name: self.settings[name] for name in ("width", "hidden", "layers")}
+        dropouts = Dropouts(*self.settings["dropouts"])
+        inherited = self.protocol == "inherited"
+        return AWDLSTM(vocabulary, **sizes, dropouts=dropouts, frozen_recurrence=inherited)
+
+    def _read(self, corpus: Corpus) -> None:
+        self._in_columns(corpus, corpus.train, self.settings["evaluation_columns"])
+        rows, epochs = len(self.text["train"]), self.settings["epochs"]
+        self.pieces = pieces(rows, self.bptt, epochs, self.seed)
+        self.steps = len(self.pieces)
+        self._best: tuple[float, dict[str, Tensor]] | None = None  # validation loss, weights
+
+    def batch(self, step: int, variant: int = 0) -> ColumnBatch:
+        _, start, length = self.pieces[step]
+        return self._piece(self.text["train"], start, length)
+
+    def _loss(self, out: Output, batch: ColumnBatch) -> Tensor:
+        loss = super()._loss(out, batch) + self.settings["ar"] * out.dropped.square().mean()
+        if len(out.raw) > 1:  # a text may end in a batch of one word
+            loss = loss + self.settings["tar"] * out.raw.diff(dim=0).square().mean()
+        return loss
+
+    def lr_factor(self, step: int) -> float:
+        epoch, _, length = self.pieces[step]
+        decay = 0.1 ** sum(epoch >= milestone for milestone in self.settings["milestones"])
+        return decay * length / self.bptt
+
+    def evaluate(self, split: Split) -> dict[str, float]:
+        inherited = self.protocol == "inherited" and split == "valid"
+        text = self.text["test" if inherited else split]
+        if split == "test" and self._best is not None:
+            own = self._weights()
+            self.model.load_state_dict(self._best[1])
+            measures = self._measures(text)
+            self.model.load_state_dict(own)
+            return measures
+        measures = self._measures(text)
+        if split == "valid" and (self._best is None or measures["loss"] < self._best[0]):
+            self._best = measures["loss"], self._weights()
+        return {**measures, "test_perplexity": measures["perplexity"]} if inherited else measures
+
+    def glance(self) -> dict[str, float]:
+        return self.evaluate("valid")
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "best": self._best}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        self._best = state["best"]
 
 
 def in_columns(stream: np.ndarray, columns: int) -> Tensor:
@@ -243,11 +209,6 @@ def pieces(rows: int, bptt: int, epochs: int, seed: int) -> Sequence[Piece]:
     deviation of 5 words; at least 5, where the text does not end. So the number of batches in an
     epoch is random; a run has the expected number of all of them, so that seeds can be compared,
     and its last epoch may end a little early or late.
-
-    Example:
-        >>> cut = pieces(rows=1000, bptt=70, epochs=2, seed=0)
-        >>> cut[0].start, cut[1].start == cut[0].length, len(cut)
-        (0, True, 30)
     """
     # Lengths are rounded down, by a half on average.
     mean = max(5.0, 0.95 * bptt + 0.05 * bptt / 2 - 0.5)

@@ -1,4 +1,4 @@
-"""AWD-LSTM, a word-level language model, and a plain LSTM and a plain GRU over characters.
+"""AWD-LSTM, a word-level language model, and plain LSTMs and GRUs over characters.
 
     words -> embedding -> LSTM -> ... -> LSTM -> softmax over the same embedding
 
@@ -43,14 +43,9 @@ class Output(NamedTuple):
 class AWDLSTM(nn.Module):
     """A word-level language model of stacked LSTMs with every kind of dropout.
 
-    Args:
-        vocabulary: Words.
-        width: Of the embedding and the last layer.
-        hidden: Of the layers between.
-        layers: LSTMs.
-        dropouts: All the kinds.
-        frozen_recurrence: Cut the recurrent weights off the graph, so that they keep their initial
-            values, as the published code does by wrapping them anew at each batch.
+    The embedding and the last layer have one width, the layers between are `hidden` wide. With
+    `frozen_recurrence` the recurrent weights are cut off the graph, so that they keep their initial
+    values, as the published code does by wrapping them anew at each batch.
     """
 
     def __init__(
@@ -132,29 +127,22 @@ class DropConnectLSTM(nn.Module):
         return out, (h, c)
 
 
-class CharLSTM(nn.Module):
-    """An LSTM from characters (columns, length) to logits of the next ones."""
+class CharacterRNN(nn.Module):
+    """An LSTM or a GRU from characters (columns, length) to logits of the next ones."""
 
-    def __init__(self, vocabulary: int, width: int, hidden: int, layers: int) -> None:
+    def __init__(
+        self,
+        kind: type[nn.LSTM] | type[nn.GRU],
+        vocabulary: int,
+        width: int,
+        hidden: int,
+        layers: int,
+    ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, width)
-        self.lstm = nn.LSTM(width, hidden, layers, batch_first=True)
+        self.recurrent = kind(width, hidden, layers, batch_first=True)
         self.decoder = nn.Linear(hidden, vocabulary)
 
     def forward(self, characters: Tensor) -> Tensor:
         """Return the logits (columns, length, vocabulary) of the characters that follow."""
-        return self.decoder(self.lstm(self.embedding(characters))[0])
-
-
-class CharGRU(nn.Module):
-    """A GRU from characters (columns, length) to logits of the next ones."""
-
-    def __init__(self, vocabulary: int, width: int, hidden: int) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(vocabulary, width)
-        self.gru = nn.GRU(width, hidden, batch_first=True)
-        self.decoder = nn.Linear(hidden, vocabulary)
-
-    def forward(self, characters: Tensor) -> Tensor:
-        """Return the logits (columns, length, vocabulary) of the characters that follow."""
-        return self.decoder(self.gru(self.embedding(characters))[0])
+        return self.decoder(self.recurrent(self.embedding(characters))[0])

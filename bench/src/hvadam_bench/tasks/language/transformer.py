@@ -44,13 +44,8 @@ class Attention(nn.Module):
 class Layer(nn.Module):
     """A layer: self-attention, attention to a source if there is one, and two linear maps.
 
-    Args:
-        width: Of the stream.
-        heads: Of each attention.
-        inner: Width between the two maps.
-        share: Dropped of what each part adds to the stream.
-        crossed: Whether there is a source to look at.
-        norm_first: Normalise what a part is given rather than what it has added to.
+    A share of what each part adds to the stream is dropped. With `norm_first` what a part is given
+    is normalised, rather than what it has added to.
     """
 
     def __init__(
@@ -113,14 +108,9 @@ def positions(length: int, width: int) -> Tensor:
 
 
 class Translator(nn.Module):
-    """An encoder and a decoder; tokens equal to `padding` are not there.
+    """An encoder and a decoder, from a source vocabulary to a target one.
 
-    Args:
-        source: Vocabulary to read.
-        target: Vocabulary to write.
-        width, inner, heads, layers: Of both halves.
-        share: Dropped.
-        padding: The same token in both vocabularies.
+    Tokens equal to `padding`, in either vocabulary, are not there.
     """
 
     def __init__(
@@ -196,8 +186,8 @@ def translate(
     greedy. Each step runs the decoder over the whole prefix: simple, and quick enough to measure.
 
     Args:
-        model: In eval mode.
-        source: Padded.
+        model: The translator, in eval mode.
+        source: The sentences, padded.
         begin: The token that the decoder starts from.
         end: The token that ends a sentence.
         beam: Hypotheses kept for each sentence.

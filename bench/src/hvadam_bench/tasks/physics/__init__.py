@@ -6,23 +6,9 @@ Each is judged by the loss that it is trained on; "error", relative to the known
 
 from __future__ import annotations
 
-from hvadam_bench.tasks._spec import Settings, Task, built_by, scales
+from hvadam_bench.tasks._spec import Settings, Task, family, scales
 
-
-def _task(
-    name: str, title: str, laptop: Settings, smoke: Settings, paper: Settings | None = None
-) -> Task:
-    return Task(
-        name=name,
-        title=f"Physics-informed network for {title}",
-        source="extra",
-        metric="loss",
-        goal="min",
-        build=built_by(f"{__name__}.problems", name),
-        scales=scales(laptop, smoke, paper),
-        evaluations=5 if paper is None else 30,
-        smallest=1.25,
-    )
+_task = family(__name__, metric="loss", smallest=1.25)
 
 
 def _pinn(name: str, title: str, laptop: Settings, smoke: Settings, paper: Settings) -> Task:
@@ -43,16 +29,27 @@ def _pinn(name: str, title: str, laptop: Settings, smoke: Settings, paper: Setti
         **{"grid": [257, 101], "inside": 10_000, "width": 200},
         **{"steps": 41_000, "warmup": 0.0, "schedule": "constant"},
     }
-    return _task(name, title, {**usual, **laptop}, {**small, **smoke}, paper={**published, **paper})
+    given = () if name == "pinn_burgers" else (name.removeprefix("pinn_"),)
+    return _task(
+        name,
+        f"Physics-informed network for {title}",
+        "problems.pinn" if given else "problems",
+        *given,
+        scales=scales({**usual, **laptop}, {**small, **smoke}, {**published, **paper}),
+        evaluations=30,
+    )
 
 
 TASKS = [
     # Chosen to choose a step on, with the other tasks of `step_rule`; no paper has it at this size.
     _task(
         "heat_pinn",
-        "the heat equation",
-        {"inside": 144, "edge": 25, "width": 16, "layers": 3, "steps": 1000, "warmup": 0.02},
-        {"inside": 20, "edge": 5, "width": 8, "layers": 2, "steps": 60},
+        "Physics-informed network for the heat equation",
+        scales=scales(
+            {"inside": 144, "edge": 25, "width": 16, "layers": 3, "steps": 1000, "warmup": 0.02},
+            {"inside": 20, "edge": 5, "width": 8, "layers": 2, "steps": 60},
+        ),
+        evaluations=5,
     ),
     # With β of 15 and 20 Adam did not solve it at laptop scale, for one seed each.
     _pinn("pinn_convection", "convection", {"speed": 10.0}, {"speed": 1.0}, {"speed": 40.0}),

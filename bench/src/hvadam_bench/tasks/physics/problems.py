@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,49 +12,71 @@ from torch import Tensor
 from hvadam_bench.tasks._full_batch import FullBatchProblem
 from hvadam_bench.tasks._perceptron import tanh_mlp
 from hvadam_bench.tasks._spec import Settings
-from hvadam_bench.tasks.physics import heat
 from hvadam_bench.tasks.physics.equation import Equation, on_grid, problem, scattered
+from hvadam_bench.tasks.physics.jets import jet
 
+KAPPA = 0.05  # of the heat equation
+WAVES = ((1, 1.0), (3, 0.5))  # of its start: k and the amplitude
 NODES = 200  # of the quadrature; with 100 more the solution moves by less than 1e-12
 
 
 def heat_pinn(settings: Settings, seed: int, protocol: str) -> FullBatchProblem:
-    """Build the training of a perceptron on the heat equation: smooth, float64."""
-    points = heat.Points.draw(settings["inside"], settings["edge"])
-    widths = [2, *[settings["width"]] * settings["layers"], 1]
+    """Build the training of a perceptron on the heat equation: smooth, float64.
+
+    u_t = κ u_xx on x and t in [0, 1], u = 0 at both ends and u(x, 0) = sin πx + sin(3πx)/2. The
+    points inside are of one fixed draw, those of the edges evenly spaced.
+    """
+    rng, edge = np.random.default_rng(0), settings["edge"]
+    inside = torch.from_numpy(rng.uniform(size=(settings["inside"], 2)))
+    line, zero = torch.linspace(0, 1, edge, dtype=torch.float64), torch.zeros(edge).double()
+    ends = [torch.stack([zero + x, line], 1) for x in (0, 1)]
+    edges = torch.cat([torch.stack([line, zero], 1), *ends])
     return FullBatchProblem(
-        lambda: tanh_mlp(widths),
-        lambda network: heat.loss(network, points),
-        sum(map(len, points)),
+        lambda: tanh_mlp([2, *[settings["width"]] * settings["layers"], 1]),
+        lambda network: heat_loss(network, inside, edges),
+        len(inside) + len(edges),
         settings,
         seed,
     )
 
 
-def pinn_convection(settings: Settings, seed: int, protocol: str) -> FullBatchProblem:
-    """Build the training of a perceptron on convection."""
-    return _on_grid(convection(settings["speed"]), settings, seed)
+def heat_loss(network: Any, inside: Tensor, edges: Tensor) -> Tensor:
+    """Return the mean squares of the residual and of the errors at the start and at the ends.
+
+    A third of the edges are the start.
+    """
+    at = jet(network, inside, ["x", "t", "xx"])
+    error = network(edges).squeeze(1) - heat_solution(edges)
+    start, ends = error.split([len(edges) // 3, len(edges) - len(edges) // 3])
+    residual = at["t"] - KAPPA * at["xx"]
+    return residual.square().mean() + start.square().mean() + ends.square().mean()
 
 
-def pinn_reaction(settings: Settings, seed: int, protocol: str) -> FullBatchProblem:
-    """Build the training of a perceptron on a reaction."""
-    return _on_grid(reaction(settings["rate"]), settings, seed)
+def heat_solution(points: Tensor) -> Tensor:
+    """Return u = Σ a sin(kπx) exp(-κk²π²t) at points (x, t)."""
+    x, t = points.T
+    waves = (
+        a * torch.sin(k * math.pi * x) * torch.exp(-KAPPA * (k * math.pi) ** 2 * t)
+        for k, a in WAVES
+    )
+    return torch.stack(list(waves)).sum(0)
 
 
-def pinn_wave(settings: Settings, seed: int, protocol: str) -> FullBatchProblem:
-    """Build the training of a perceptron on a wave."""
-    return _on_grid(wave(settings["speed"], settings["overtone"]), settings, seed)
+def pinn(equation: str, settings: Settings, seed: int, protocol: str) -> FullBatchProblem:
+    """Build the training of a perceptron on an equation, by its name, at points of a grid."""
+    solved = {
+        "convection": lambda: convection(settings["speed"]),
+        "reaction": lambda: reaction(settings["rate"]),
+        "wave": lambda: wave(settings["speed"], settings["overtone"]),
+    }[equation]()
+    points = on_grid(solved, settings["grid"], settings["inside"], seed)
+    return problem(solved, points, settings, seed)
 
 
 def pinn_burgers(settings: Settings, seed: int, protocol: str) -> FullBatchProblem:
-    """Build the training of a perceptron on Burgers' equation."""
+    """Build the training of a perceptron on Burgers' equation, at points anywhere."""
     equation = burgers(settings["viscosity"] / math.pi)
     points = scattered(equation, settings["inside"], settings["start"], settings["ends"], seed)
-    return problem(equation, points, settings, seed)
-
-
-def _on_grid(equation: Equation, settings: Settings, seed: int) -> FullBatchProblem:
-    points = on_grid(equation, settings["grid"], settings["inside"], seed)
     return problem(equation, points, settings, seed)
 
 

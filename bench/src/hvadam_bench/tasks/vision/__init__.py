@@ -7,9 +7,7 @@ everyone may have; where no paper has them, "paper" scale is only a larger netwo
 
 from __future__ import annotations
 
-from typing import Any
-
-from hvadam_bench.tasks._spec import Settings, Task, built_by, scales
+from hvadam_bench.tasks._spec import Settings, Task, family, scales
 
 _ALL = {"train_images": None, "test_images": None}
 _SYNTHETIC = {"data": "synthetic", "train_images": 200, "test_images": 50, "batch_size": 20}
@@ -60,17 +58,7 @@ _NOTES = {
 }
 
 
-def _task(name: str, builder: tuple[str, ...], **about: Any) -> Task:
-    """Return a task that is judged by its accuracy.
-
-    Args:
-        name: The task's.
-        builder: The function in `problems` that builds it, and what that takes first.
-        about: The task's other attributes.
-    """
-    usual = {"source": "extra", "metric": "accuracy", "goal": "max"}
-    build = built_by(f"{__name__}.problems", *builder)
-    return Task(**{**usual, "name": name, "build": build, **about})
+_task = family(__name__, metric="accuracy", goal="max")
 
 
 def _cifar(data: str, network: str) -> Task:
@@ -83,8 +71,10 @@ def _cifar(data: str, network: str) -> Task:
     paper = {**_ALL, "batch_size": 128, "epochs": 200, "milestones": [150], "weight_decay": 5e-4}
     return _task(
         f"{data}_{network}",
-        ("cifar", data, network),
-        title=f"{_TITLES[network]} on {_TITLES[data]}",
+        f"{_TITLES[network]} on {_TITLES[data]}",
+        "problems.cifar",
+        data,
+        network,
         source="CNN figures",
         scales={
             "smoke": {**paper, **_SYNTHETIC, "epochs": 3, "milestones": [2], **sizes["smoke"]},
@@ -117,8 +107,9 @@ def _vit(data: str, published: dict[str, float]) -> Task:
     """
     return _task(
         f"{data}_vit_b16",
-        ("vit", data),
-        title=f"ViT-B/16 fine-tuned on {_TITLES[data]}",
+        f"ViT-B/16 fine-tuned on {_TITLES[data]}",
+        "problems.vit",
+        data,
         source="Table 2",
         scales=scales(
             {
@@ -158,8 +149,7 @@ TASKS = [
     # batches of 256, which its command line makes 128 unless told otherwise.
     _task(
         "imagenet_resnet50",
-        ("imagenet_resnet50",),
-        title="ResNet50 on ImageNet",
+        "ResNet50 on ImageNet",
         source="Table 1",
         scales=scales(
             {
@@ -189,8 +179,7 @@ TASKS = [
     # curve is of 1,000 of them, but for its last point, by which rates are chosen.
     _task(
         "cifar10_resnet8",
-        ("cifar10_resnet8",),
-        title="ResNet of 8 layers on all of CIFAR-10",
+        "ResNet of 8 layers on all of CIFAR-10",
         scales=scales(
             {
                 **{"data": "cifar10", **_ALL, "width": 32, "batch_size": 128, "steps": 1000},
@@ -204,8 +193,8 @@ TASKS = [
     ),
     _task(
         "fashion_mnist_cnn",
-        ("fashion_mnist",),
-        title="Small CNN on Fashion-MNIST",
+        "Small CNN on Fashion-MNIST",
+        "problems.fashion_mnist",
         scales=scales(
             {
                 **{"data": "fashion_mnist", "train_images": 20_000, "test_images": None},
@@ -224,8 +213,8 @@ TASKS = [
     # is 0.37 points.
     _task(
         "fashion_mnist_60k",
-        ("fashion_mnist",),
-        title="CNN of two convolutions on all of Fashion-MNIST",
+        "CNN of two convolutions on all of Fashion-MNIST",
+        "problems.fashion_mnist",
         scales=scales(
             {
                 **{"data": "fashion_mnist", **_ALL, "width": 16, "batch_size": 128},
@@ -236,13 +225,11 @@ TASKS = [
         data=("fashion_mnist",),
         evaluations=30,
     ),
-    Task(
-        name="autoencoder_full_batch",
-        title="Deep autoencoder of Fashion-MNIST, full batch",
-        source="extra",
+    _task(
+        "autoencoder_full_batch",
+        "Deep autoencoder of Fashion-MNIST, full batch",
         metric="loss",
         goal="min",
-        build=built_by(f"{__name__}.autoencoder", "autoencoder_full_batch"),
         scales=scales(
             {
                 **{"data": "fashion_mnist", "train_images": 512, "test_images": 1, "shrink": 2},

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Generator, Tensor
@@ -91,22 +92,16 @@ def _rotated(images: Tensor, radians: Tensor) -> Tensor:
     return _affine(images, [cos, -sin, 0.0], [sin, cos, 0.0])
 
 
-def _shear_x(images: Tensor, level: Tensor, sign: Tensor) -> Tensor:
-    shear = 0.3 * level * sign
-    return _affine(images, [1.0, shear, shear], [0.0, 1.0, 0.0])  # the top row stays
-
-
-def _shear_y(images: Tensor, level: Tensor, sign: Tensor) -> Tensor:
-    shear = 0.3 * level * sign
+def _sheared(images: Tensor, level: Tensor, sign: Tensor, across: bool) -> Tensor:
+    shear = 0.3 * level * sign  # the top row stays, or the left column
+    if across:
+        return _affine(images, [1.0, shear, shear], [0.0, 1.0, 0.0])
     return _affine(images, [1.0, 0.0, 0.0], [shear, 1.0, shear])
 
 
-def _translate_x(images: Tensor, level: Tensor, sign: Tensor) -> Tensor:
-    return _affine(images, [1.0, 0.0, 2 * 150 / 331 * level * sign], [0.0, 1.0, 0.0])
-
-
-def _translate_y(images: Tensor, level: Tensor, sign: Tensor) -> Tensor:
-    return _affine(images, [1.0, 0.0, 0.0], [0.0, 1.0, 2 * 150 / 331 * level * sign])
+def _translated(images: Tensor, level: Tensor, sign: Tensor, across: bool) -> Tensor:
+    way = 2 * 150 / 331 * level * sign
+    return _affine(images, [1.0, 0.0, way * across], [0.0, 1.0, way * (not across)])
 
 
 def _blended(images: Tensor, other: Tensor | float, level: Tensor, sign: Tensor) -> Tensor:
@@ -165,10 +160,10 @@ def _equalize(images: Tensor, level: Tensor, sign: Tensor) -> Tensor:
 
 _CHANGES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     "identity": lambda images, level, sign: images,
-    "shear_x": _shear_x,
-    "shear_y": _shear_y,
-    "translate_x": _translate_x,
-    "translate_y": _translate_y,
+    "shear_x": partial(_sheared, across=True),
+    "shear_y": partial(_sheared, across=False),
+    "translate_x": partial(_translated, across=True),
+    "translate_y": partial(_translated, across=False),
     "rotate": lambda images, level, sign: _rotated(images, math.radians(30) * level * sign),
     "brightness": lambda images, level, sign: _blended(images, 0.0, level, sign),
     "color": lambda images, level, sign: _blended(images, _grey(images), level, sign),

@@ -12,22 +12,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from hvadam_bench.tasks._images import random_flip
-from hvadam_bench.tasks._schedules import AnnealedProblem
-from hvadam_bench.tasks._seeds import seeded, seeded_generator, shuffled
+from hvadam_bench.tasks._images import held_out, random_flip
+from hvadam_bench.tasks._problem import ModelProblem, seeded_generator, shuffled
 from hvadam_bench.tasks._spec import Settings, Split, Update, evaluating, fit_batch, run_length
 from hvadam_bench.tasks.vision.augment import auto_augment, rand_augment, random_rotation
 from hvadam_bench.tasks.vision.pictures import Parts, Pictures
 
 # What the variants of a batch do to its cropped images; the first is the plain protocol.
-VARIANTS: tuple[Callable[[Tensor, Generator], Tensor], ...] = (
-    random_flip,
-    auto_augment,
-    rand_augment,
-)
+VARIANTS = random_flip, auto_augment, rand_augment
 # Each channel's mean and standard deviation, of pixels in [0, 1].
 CIFAR10_CHANNELS = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
 # Of the test split, for its noise: 200 images each of 10,000.
@@ -43,20 +38,21 @@ class ImageBatch(NamedTuple):
     labels: Tensor
 
 
-class ImageProblem(AnnealedProblem):
+class ImageProblem(ModelProblem):
     """A classifier, trained by cross-entropy on shuffled and augmented batches.
+
+    The learning rate takes a tenth from each of "milestones" on, in epochs; or, with "floor", comes
+    down to that rate along half a cosine, whichever it began at; "warmup" is then the epochs over
+    which it rises linearly from 0, batch by batch. With neither of them "warmup" is a share of the
+    steps, as for every problem.
 
     Args:
         make: Classes -> the network; its random numbers come from the run's seed.
         pictures: What to learn from and be tested on.
-        settings: "epochs" or "steps", "batch_size" and "weight_decay" are read; "curve_images",
-            if there, says how many validation images are enough for a curve.
+        settings: "epochs" or "steps", "batch_size", "weight_decay" and the schedule's are read;
+            "curve_images", if there, says how many validation images are enough for a curve.
         seed: The run's.
         protocol: "standard" or "inherited".
-        schedule: Epochs done -> what to multiply the learning rate by. If None, it rises for the
-            share "warmup" of the steps and then falls to 0 along half a cosine.
-        warmup: Epochs over which the learning rate rises linearly from 0, batch by batch.
-        floor: The rate that the schedule comes down to, whichever it began at.
         channels: Means and standard deviations to normalise with.
         loaders: How many shuffled passes an inherited "epoch" is made of. With three, the batches
             take turns: flipped, AutoAugment, RandAugment; last batches that are not full are
@@ -73,38 +69,30 @@ class ImageProblem(AnnealedProblem):
         settings: Settings,
         seed: int,
         protocol: str,
-        schedule: Callable[[float], float] | None,
-        warmup: float = 0.0,
-        floor: float = 0.0,
         channels: tuple[Sequence[float], Sequence[float]] = CIFAR10_CHANNELS,
         loaders: int = 1,
         rotation: float = 0.0,
         channels_last: bool = False,
     ) -> None:
+        super().__init__(lambda: make(pictures.classes), settings, seed)
         inherited = protocol == "inherited"
-        self.seed = seed
-        self.model = seeded(seed, lambda: make(pictures.classes))
-        self.networks = {"model": self.model}
-        self.parts = _split(pictures, hold_out=not inherited)
+        counts = len(pictures.train.labels), len(pictures.test.labels)
+        self.parts = held_out(pictures.train, pictures.test, counts, inherited)
         count = len(self.parts["train"][1])
         self.batch_size = fit_batch(settings, count)
-        self.weight_decay = settings["weight_decay"]
         self.curve_images: int | None = settings.get("curve_images")
         if self.curve_images is not None and self.curve_images < 1:
             raise ValueError(f"curve_images must be at least 1, got {self.curve_images}.")
-        self.loaders = loaders if inherited else 1
-        self.rotation = rotation if inherited else 0.0
+        self.loaders, self.rotation = (loaders, rotation) if inherited else (1, 0.0)
         whole = count // self.batch_size
         self.batches = whole if self.loaders > 1 else math.ceil(count / self.batch_size)
         self.steps = run_length(settings, self.batches * self.loaders)
-        self.schedule = schedule
-        self.rising = 0 if schedule else round(settings["warmup"] * self.steps)
+        self.schedule = _schedule(settings)
+        # Steps over which a rate rises that follows a schedule of epochs.
+        epochs = settings.get("warmup", 0.0) if self.schedule else 0.0
+        self.warming = epochs * self.batches * self.loaders
         self.format = torch.channels_last if channels_last else torch.contiguous_format
-        self.warmup = warmup
-        self.floor = floor
-        mean, deviation = channels
-        self.mean = 255 * torch.tensor(mean).view(1, -1, 1, 1)
-        self.deviation = 255 * torch.tensor(deviation).view(1, -1, 1, 1)
+        self.mean, self.deviation = (255 * torch.tensor(c).view(1, -1, 1, 1) for c in channels)
 
     def batch(self, step: int, variant: int = 0) -> ImageBatch:
         turn, loader = divmod(step, self.loaders)
@@ -126,12 +114,12 @@ class ImageProblem(AnnealedProblem):
     def lr_factor(self, step: int) -> float:
         if self.schedule is None:
             return super().lr_factor(step)
-        if self._is_rising(step):
-            return (step + 1) / (self.warmup * self._per_epoch)
-        return self.schedule(step / self._per_epoch)
+        if step < self.warming:
+            return (step + 1) / self.warming
+        return self.schedule(step / (self.batches * self.loaders))
 
     def rate(self, step: int, lr: float) -> float:
-        floor = 0.0 if self._is_rising(step) else self.floor
+        floor = 0.0 if step < self.warming else self.settings.get("floor", 0.0)
         return floor + (lr - floor) * self.lr_factor(step)
 
     def evaluate(self, split: Split) -> dict[str, float]:
@@ -163,32 +151,11 @@ class ImageProblem(AnnealedProblem):
     def _normalised(self, levels: Tensor) -> Tensor:
         return ((levels - self.mean) / self.deviation).contiguous(memory_format=self.format)
 
-    def _is_rising(self, step: int) -> bool:
-        return step < self.warmup * self._per_epoch
 
-    @property
-    def _per_epoch(self) -> int:
-        return self.batches * self.loaders
-
-
-def step_decay(milestones: Sequence[float]) -> Callable[[float], float]:
-    """Return a schedule that takes a tenth of the rate from each of these epochs on."""
-    return lambda epoch: 0.1 ** sum(epoch >= milestone for milestone in milestones)
-
-
-def cosine_decay(epochs: float) -> Callable[[float], float]:
-    """Return a schedule from 1 down to 0 along half a cosine."""
-    return lambda epoch: (1 + math.cos(math.pi * epoch / epochs)) / 2
-
-
-def _split(pictures: Parts, hold_out: bool) -> dict[Split, tuple[Pictures, Tensor]]:
-    indices = torch.arange(len(pictures.train.labels))
-    test = pictures.test, torch.arange(len(pictures.test.labels))
-    if not hold_out:
-        return {"train": (pictures.train, indices), "valid": test, "test": test}
-    held = indices % 10 == 9
-    return {
-        "train": (pictures.train, indices[~held]),
-        "valid": (pictures.train, indices[held]),
-        "test": test,
-    }
+def _schedule(settings: Settings) -> Callable[[float], float] | None:
+    """Return what multiplies the rate after some epochs, where the settings have epochs for it."""
+    if "milestones" in settings:
+        return lambda epoch: 0.1 ** sum(epoch >= milestone for milestone in settings["milestones"])
+    if "floor" in settings:
+        return lambda epoch: (1 + math.cos(math.pi * epoch / settings["epochs"])) / 2
+    return None

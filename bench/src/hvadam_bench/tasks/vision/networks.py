@@ -13,17 +13,7 @@ _VGG_LAYERS = (1, 0, 2, 0, 4, 4, 0, 8, 8, 0, 8, 8, 0)
 
 
 def small_cnn(classes: int, width: int = 16, size: int = 28) -> nn.Sequential:
-    """Build two convolutions with max-pools and two linear layers, as torch starts them.
-
-    Args:
-        classes: Outputs.
-        width: Channels of the first convolution; the second has twice as many.
-        size: Height and width of the images.
-
-    Example:
-        >>> small_cnn(classes=10)(torch.zeros(2, 1, 28, 28)).shape
-        torch.Size([2, 10])
-    """
+    """Build two convolutions with max-pools and two linear layers, as torch starts them."""
     return nn.Sequential(
         *(nn.Conv2d(1, width, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
         *(nn.Conv2d(width, 2 * width, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()),
@@ -36,16 +26,8 @@ class VGG11(nn.Module):
     """Eight convolutions and a head of three linear layers, for images of 32×32, no batch norm.
 
     It is as the CIFAR experiments of AdaBelief and its successors have it. Convolution weights
-    start as N(0, 2 / (k²·out)) and their biases at 0; the head starts as torch has it.
-
-    Args:
-        classes: Outputs.
-        width: Channels of the first layer; the published network has 64.
-        dropout: Before each of the head's two hidden layers.
-
-    Example:
-        >>> VGG11(classes=10, width=4)(torch.zeros(2, 3, 32, 32)).shape
-        torch.Size([2, 10])
+    start as N(0, 2 / (k²·out)) and their biases at 0; the head starts as torch has it, with dropout
+    before each of its two hidden layers.
 
     References:
         Simonyan & Zisserman, arXiv:1409.1556, Table 1, column A.
@@ -91,10 +73,6 @@ class ResNet(nn.Module):
             others start them as torch does. "small" and "imagenet" are what their experiments were
             published with.
 
-    Example:
-        >>> resnet34(classes=10, width=4)(torch.zeros(2, 3, 32, 32)).shape
-        torch.Size([2, 10])
-
     References:
         He et al., arXiv:1512.03385, Table 1; the small stem is common practice for CIFAR.
     """
@@ -130,42 +108,44 @@ class ResNet(nn.Module):
         return self.head(self.features(images).mean(dim=(2, 3)))
 
 
-class Basic(nn.Module):
+class _Residual(nn.Module):
+    """Convolutions with batch norm, a ReLU between each two, beside a shortcut."""
+
+    def __init__(self, channels: int, stride: int, *convs: tuple[int, int, int]) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        before = channels
+        for out, kernel, own in convs:
+            layers += [_conv(before, out, kernel, own), nn.BatchNorm2d(out), nn.ReLU()]
+            before = out
+        self.residual = nn.Sequential(*layers[:-1])
+        self.shortcut = nn.Identity()
+        if stride != 1 or channels != before:
+            self.shortcut = nn.Sequential(
+                _conv(channels, before, 1, stride), nn.BatchNorm2d(before)
+            )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the features after the block."""
+        return torch.relu(self.residual(x) + self.shortcut(x))
+
+
+class Basic(_Residual):
     """A residual block of two 3×3 convolutions beside a shortcut."""
 
     expansion = 1
 
     def __init__(self, channels: int, out: int, stride: int) -> None:
-        super().__init__()
-        self.residual = nn.Sequential(
-            *(_conv(channels, out, 3, stride), nn.BatchNorm2d(out), nn.ReLU()),
-            *(_conv(out, out, 3), nn.BatchNorm2d(out)),
-        )
-        self.shortcut = _shortcut(channels, out, stride)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the features after the block."""
-        return torch.relu(self.residual(x) + self.shortcut(x))
+        super().__init__(channels, stride, (out, 3, stride), (out, 3, 1))
 
 
-class Bottleneck(nn.Module):
+class Bottleneck(_Residual):
     """A residual block of 1×1, 3×3 and 1×1 convolutions; the 3×3 has the stride."""
 
     expansion = 4
 
     def __init__(self, channels: int, inner: int, stride: int) -> None:
-        super().__init__()
-        out = self.expansion * inner
-        self.residual = nn.Sequential(
-            *(_conv(channels, inner, 1), nn.BatchNorm2d(inner), nn.ReLU()),
-            *(_conv(inner, inner, 3, stride), nn.BatchNorm2d(inner), nn.ReLU()),
-            *(_conv(inner, out, 1), nn.BatchNorm2d(out)),
-        )
-        self.shortcut = _shortcut(channels, out, stride)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the features after the block."""
-        return torch.relu(self.residual(x) + self.shortcut(x))
+        super().__init__(channels, stride, (inner, 1, 1), (inner, 3, stride), (4 * inner, 1, 1))
 
 
 def resnet34(classes: int, width: int = 64, depths: Sequence[int] = (3, 4, 6, 3)) -> ResNet:
@@ -187,26 +167,11 @@ def _conv(channels: int, out: int, kernel: int, stride: int = 1) -> nn.Conv2d:
     return nn.Conv2d(channels, out, kernel, stride, padding=kernel // 2, bias=False)
 
 
-def _shortcut(channels: int, out: int, stride: int) -> nn.Module:
-    if stride == 1 and channels == out:
-        return nn.Identity()
-    return nn.Sequential(_conv(channels, out, 1, stride), nn.BatchNorm2d(out))
-
-
 class DenseNet(nn.Module):
     """DenseNet121 for images of 32×32: each layer reads all the features before it.
 
     It adds `growth` of its own to them. Between blocks, a 1×1 convolution halves the features and
     average pooling the image.
-
-    Args:
-        classes: Outputs.
-        growth: Features that each layer adds; 32 in the published network.
-        depths: Layers in each block; (6, 12, 24, 16) is DenseNet121.
-
-    Example:
-        >>> DenseNet(classes=10, growth=4, depths=(1, 2, 1, 1))(torch.zeros(2, 3, 32, 32)).shape
-        torch.Size([2, 10])
 
     References:
         Huang et al., arXiv:1608.06993, Table 1, with a 3×3 stem of 2·growth channels.
@@ -247,5 +212,4 @@ class _DenseLayer(nn.Module):
 
 
 def _activated(channels: int, out: int, kernel: int) -> list[nn.Module]:
-    conv = nn.Conv2d(channels, out, kernel, padding=kernel // 2, bias=False)
-    return [nn.BatchNorm2d(channels), nn.ReLU(), conv]
+    return [nn.BatchNorm2d(channels), nn.ReLU(), _conv(channels, out, kernel)]

@@ -18,7 +18,7 @@ from hvadam_bench.data import load
 from hvadam_bench.data.imagenet import Folder, decode
 from hvadam_bench.data.images import ImageData, Images
 from hvadam_bench.tasks._images import first
-from hvadam_bench.tasks._seeds import seeded_generator
+from hvadam_bench.tasks._problem import seeded_generator
 from hvadam_bench.tasks._spec import Settings
 from hvadam_bench.tasks.vision.augment import random_crop
 

@@ -1,28 +1,19 @@
-"""The classifiers of the vision tasks, with their images and schedules."""
+"""The networks of the vision tasks, with their images."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import avg_pool2d, binary_cross_entropy_with_logits
 
 from hvadam_bench import data
+from hvadam_bench.tasks._full_batch import FullBatchProblem
+from hvadam_bench.tasks._perceptron import tanh_mlp
 from hvadam_bench.tasks._spec import Settings
-from hvadam_bench.tasks.vision.classification import (
-    CIFAR10_CHANNELS,
-    ImageProblem,
-    cosine_decay,
-    step_decay,
-)
-from hvadam_bench.tasks.vision.networks import (
-    VGG11,
-    DenseNet,
-    resnet8,
-    resnet34,
-    resnet50,
-    small_cnn,
-)
+from hvadam_bench.tasks.vision import networks
+from hvadam_bench.tasks.vision.classification import CIFAR10_CHANNELS, ImageProblem
 from hvadam_bench.tasks.vision.pictures import Decoded, Parts, small_images
 from hvadam_bench.tasks.vision.vit import ViT, load_pretrained
 
@@ -40,49 +31,32 @@ VIT_ROTATION = {"cifar10": 0.0, "cifar100": 15.0}
 
 def cifar(name: str, network: str, settings: Settings, seed: int, protocol: str) -> ImageProblem:
     """Build a convolutional network on CIFAR-10 or CIFAR-100, as published."""
-    makers: dict[str, Callable[[int], nn.Module]] = {
-        "vgg11": lambda classes: VGG11(classes, settings["width"], settings["dropout"]),
-        "resnet34": lambda classes: resnet34(classes, settings["width"], settings["depths"]),
-        "densenet121": lambda classes: DenseNet(classes, settings["growth"], settings["depths"]),
-    }
-    return ImageProblem(
-        makers[network],
-        small_images(settings, classes=CLASSES[name]),
-        settings,
-        seed,
-        protocol,
-        step_decay(settings["milestones"]),
-    )
+    kind, *sizes = {
+        "vgg11": (networks.VGG11, "width", "dropout"),
+        "resnet34": (networks.resnet34, "width", "depths"),
+        "densenet121": (networks.DenseNet, "growth", "depths"),
+    }[network]
+    pictures = small_images(settings, classes=CLASSES[name])
+    options = [settings[size] for size in sizes]
+    return ImageProblem(lambda classes: kind(classes, *options), pictures, settings, seed, protocol)
 
 
 def cifar10_resnet8(settings: Settings, seed: int, protocol: str) -> ImageProblem:
     """Build a ResNet of 8 layers and the images."""
     return ImageProblem(
-        lambda classes: resnet8(classes, settings["width"]),
-        small_images(settings),
-        settings,
-        seed,
-        protocol,
-        schedule=None,
+        lambda classes: networks.resnet8(classes, settings["width"]),
+        *(small_images(settings), settings, seed, protocol),
         channels_last=True,
     )
 
 
 def fashion_mnist(settings: Settings, seed: int, protocol: str) -> ImageProblem:
-    """Build a small CNN and the images of Fashion-MNIST.
-
-    The learning rate falls at "milestones" where there are any, else along a cosine.
-    """
-    stepwise = "milestones" in settings
+    """Build a small CNN and the images of Fashion-MNIST."""
+    pictures = small_images(settings, size=28, margin=2, channels=1, native=28)
     return ImageProblem(
-        lambda classes: small_cnn(classes, settings["width"]),
-        small_images(settings, size=28, margin=2, channels=1, native=28),
-        settings,
-        seed,
-        protocol,
-        schedule=step_decay(settings["milestones"]) if stepwise else None,
-        channels=FASHION_CHANNELS,
-        channels_last=not stepwise,
+        lambda classes: networks.small_cnn(classes, settings["width"]),
+        *(pictures, settings, seed, protocol, FASHION_CHANNELS),
+        channels_last="milestones" not in settings,
     )
 
 
@@ -95,14 +69,8 @@ def imagenet_resnet50(settings: Settings, seed: int, protocol: str) -> ImageProb
     else:
         pictures = small_images(settings, size)
     return ImageProblem(
-        lambda classes: resnet50(classes, settings["width"], settings["depths"]),
-        pictures,
-        settings,
-        seed,
-        protocol,
-        step_decay(settings["milestones"]),
-        warmup=settings["warmup"],
-        channels=IMAGENET_CHANNELS,
+        lambda classes: networks.resnet50(classes, settings["width"], settings["depths"]),
+        *(pictures, settings, seed, protocol, IMAGENET_CHANNELS),
         loaders=3,
         rotation=15.0,
     )
@@ -123,19 +91,68 @@ def vit(name: str, settings: Settings, seed: int, protocol: str) -> ImageProblem
             load_pretrained(model, weights)
         return model
 
+    pictures = small_images(settings, settings["size"], classes=CLASSES[name])
     return ImageProblem(
         make,
-        small_images(settings, settings["size"], classes=CLASSES[name]),
-        settings,
-        seed,
-        protocol,
-        cosine_decay(settings["epochs"]),
-        warmup=settings["warmup"],
-        floor=settings["floor"],
-        channels=VIT_CHANNELS[name],
+        *(pictures, settings, seed, protocol, VIT_CHANNELS[name]),
         loaders=3,
         rotation=VIT_ROTATION[name],
     )
+
+
+def autoencoder_full_batch(settings: Settings, seed: int, protocol: str) -> FullBatchProblem:
+    """Build a deep autoencoder of Fashion-MNIST, full batch: smooth, float32.
+
+    After Hinton and Salakhutdinov (doi:10.1126/science.1127647), whose 784-1000-500-250-30 and back
+    is the "paper" scale, and Martens (2010), who made it a test of optimizers; tanh units rather
+    than logistic ones, and no pretraining. The loss is the cross-entropy of pixels in [0, 1] above
+    its floor, their own entropy. `pca_ratio` is the squared error over that of the best linear code
+    of the same length, and a run has arrived when it is below 1. "widths" go from the first hidden
+    layer to the code; "shrink" says how many pixels of a side become one.
+    """
+    pixels = _pixels(settings).to(getattr(torch, settings["dtype"]))
+    floor = _entropy(pixels)
+    widths = [pixels.shape[1], *settings["widths"]]
+    linear = linear_error(pixels, widths[-1])
+
+    def loss(network: nn.Module, chosen: Tensor | None = None) -> Tensor:
+        seen = slice(None) if chosen is None else chosen
+        cross = binary_cross_entropy_with_logits(network(pixels[seen]), pixels[seen])
+        return cross - floor[seen].mean()
+
+    def measure(network: nn.Module) -> dict[str, float]:
+        error = (network(pixels).sigmoid() - pixels).square().mean().item()
+        return {"pca_ratio": error / linear, "arrived": float(error < linear)}
+
+    return FullBatchProblem(
+        lambda: tanh_mlp([*widths, *reversed(widths[:-1])]),
+        loss,
+        len(pixels),
+        settings,
+        seed,
+        measure,
+    )
+
+
+def linear_error(pixels: Tensor, code: int) -> float:
+    """Return the mean squared error of the best affine code of some length: that of PCA."""
+    centred = (pixels - pixels.mean(0)).double()
+    left_out = torch.linalg.svdvals(centred)[code:]
+    return (left_out.square().sum() / pixels.numel()).item()
+
+
+def _pixels(settings: Settings) -> Tensor:
+    """Return the images as rows of levels in [0, 1]."""
+    train = small_images(settings, size=28, margin=0, channels=1, native=28).train
+    images = train.centred(torch.arange(len(train.labels))).float() / 255
+    return avg_pool2d(images, settings["shrink"]).flatten(1)
+
+
+def _entropy(pixels: Tensor) -> Tensor:
+    """Return the mean entropy of each image's pixels, the least that cross-entropy can be."""
+    exact = pixels.double()
+    each = -(torch.xlogy(exact, exact) + torch.xlogy(1 - exact, 1 - exact))
+    return each.mean(1).to(pixels.dtype)
 
 
 def _weights(name: str, named: str | None) -> Path | None:
@@ -144,8 +161,8 @@ def _weights(name: str, named: str | None) -> Path | None:
     path = data.root() / Path(named).expanduser()  # an absolute path stays what it is
     if not path.is_file():
         raise data.DataError(
-            f"{name}_vit_b16 fine-tunes pre-trained weights, and none are at "
-            f"{path}; put B_16_imagenet1k.pth of pytorch_pretrained_vit there, or name another "
-            "ViT-B/16 (the authors' .npz, timm's state dict) by the setting 'weights'."
+            f"{name}_vit_b16 fine-tunes pre-trained weights, and none are at {path}; put "
+            "B_16_imagenet1k.pth of pytorch_pretrained_vit there, or name it by the setting "
+            "'weights'."
         )
     return path

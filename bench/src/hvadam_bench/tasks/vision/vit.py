@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate, scaled_dot_product_attention
-
-Weights = dict[str, Tensor]
 
 
 class ViT(nn.Module):
     """A vision transformer: patches through pre-norm blocks, and a token that classifies.
 
     The defaults are ViT-B/16. Weights start Xavier-uniform, position embeddings as N(0, 0.02²),
-    the class token and the head at 0.
-
-    Args:
-        classes: Outputs.
-        size: Height and width of the images.
-        patch: Height and width of a patch.
-        dim: Features of a token.
-        depth: Blocks.
-        heads: Attention heads in a block.
-        dropout: After each half of a block.
-
-    Example:
-        >>> tiny = ViT(classes=10, size=32, patch=8, dim=16, depth=2, heads=2)
-        >>> tiny(torch.zeros(2, 3, 32, 32)).shape
-        torch.Size([2, 10])
+    the class token and the head at 0. Dropout is after each half of a block.
 
     References:
         Dosovitskiy et al., arXiv:2010.11929, equations 1-4 and Table 1.
@@ -91,23 +73,37 @@ class _Block(nn.Module):
         return x + self.dropout(self.mlp2(hidden))
 
 
-def load_pretrained(model: ViT, path: Path) -> None:
-    """Start a model from a checkpoint of the same architecture, all but its head.
+# What pytorch_pretrained_vit calls things, and what they are here.
+_NAMES = {
+    "class_token": "token",
+    r"positional_embedding\.pos_embedding": "positions",
+    r"patch_embedding\.": "patches.",
+    r"transformer\.": "",
+    r"\.proj\.": ".out.",
+    r"\.pwff\.fc": ".mlp",
+}
 
-    The layouts of three publishers are known: the original `.npz` of the paper's authors, and the
-    state dicts of pytorch_pretrained_vit and timm. Position embeddings of another image size are
-    interpolated. The head stays new: fine-tuning is for other classes.
+
+def load_pretrained(model: ViT, path: Path) -> None:
+    """Start a model from a state dict of pytorch_pretrained_vit, all but its head.
+
+    Position embeddings of another image size are interpolated. The head stays new: fine-tuning is
+    for other classes.
 
     Raises:
-        ValueError: the file is of none of these layouts, or of another architecture.
+        ValueError: the file is of another layout, or of another architecture.
     """
     try:
-        raw = _read(path)
-    except Exception as error:  # torch and NumPy raise whatever their unpicklers meet
+        raw = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises whatever its unpickler meets
         raise ValueError(
             f"vit: {path} cannot be read as a checkpoint ({error}); fetch it again."
         ) from error
-    weights = _translate(raw, path)
+    if "class_token" not in raw:
+        raise ValueError(
+            f"vit: {path} has no class token; it must be a state dict of pytorch_pretrained_vit."
+        )
+    weights = _translated(raw)
     own = {name: value for name, value in model.state_dict().items() if name[:5] != "head."}
     if "positions" in weights:
         weights["positions"] = _resize_positions(weights["positions"], own["positions"].shape[1])
@@ -121,105 +117,18 @@ def load_pretrained(model: ViT, path: Path) -> None:
     model.load_state_dict({name: weights[name] for name in own}, strict=False)
 
 
-def _read(path: Path) -> Weights:
-    if path.suffix == ".npz":
-        with np.load(path) as arrays:
-            return {name: torch.from_numpy(arrays[name]) for name in arrays.files}
-    loaded = torch.load(path, map_location="cpu", weights_only=True)
-    return dict(loaded.get("state_dict", loaded))
-
-
-def _translate(raw: Weights, path: Path) -> Weights:
-    """Return weights under our names and in our shapes, told by the name of the class token."""
-    layouts: dict[str, Callable[[Weights], Weights]] = {
-        "cls": _from_jax,
-        "class_token": _from_pytorch_pretrained_vit,
-        "cls_token": _from_timm,
-    }
-    for token, translate in layouts.items():
-        if token in raw:
-            return translate(raw)
-    raise ValueError(
-        f"vit: {path} has no class token, one of {', '.join(layouts)}; it "
-        "must be the authors' .npz or a state dict of pytorch_pretrained_vit or timm."
-    )
-
-
-def _from_timm(raw: Weights) -> Weights:
-    names = {
-        "cls_token": "token",
-        "pos_embed": "positions",
-        r"patch_embed\.proj\.": "patches.",
-        r"\.attn\.qkv\.": ".qkv.",
-        r"\.attn\.proj\.": ".out.",
-        r"\.mlp\.fc": ".mlp",
-    }
-    return {_rename(name, names): value for name, value in raw.items()}
-
-
-def _from_pytorch_pretrained_vit(raw: Weights) -> Weights:
-    names = {
-        "class_token": "token",
-        r"positional_embedding\.pos_embedding": "positions",
-        r"patch_embedding\.": "patches.",
-        r"transformer\.": "",
-        r"\.proj\.": ".out.",
-        r"\.pwff\.fc": ".mlp",
-        r"\.attn\.proj_": ".",
-    }
-    return _join_qkv({_rename(name, names): value for name, value in raw.items()})
-
-
-def _from_jax(raw: Weights) -> Weights:
-    """Turn kernels of (inputs, outputs), with attention heads as an axis of their own."""
-    names = {
-        "^cls$": "token",
-        "Transformer/posembed_input/pos_embedding": "positions",
-        "^embedding/": "patches/",
-        "Transformer/encoder_norm": "norm",
-        "Transformer/encoderblock_": "blocks/",
-        "LayerNorm_0": "norm1",
-        "LayerNorm_2": "norm2",
-        r"MlpBlock_3/Dense_0": "mlp1",
-        r"MlpBlock_3/Dense_1": "mlp2",
-        "MultiHeadDotProductAttention_1/out": "out",
-        r"MultiHeadDotProductAttention_1/(query|key|value)": r"\1",
-        r"/(query|key|value)/": lambda found: f"/{found[1][0]}/",
-        "kernel|scale": "weight",
-        "/": ".",
-    }
+def _translated(raw: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return weights by our names; those of queries, keys and values are one."""
     weights = {}
     for name, value in raw.items():
-        renamed = _rename(name, names)
-        if renamed == "patches.weight":
-            value = value.permute(3, 2, 0, 1)
-        elif re.search(r"\.[qkv]\.weight$", renamed):
-            value = value.flatten(1).T
-        elif re.search(r"\.[qkv]\.bias$", renamed):
-            value = value.flatten()
-        elif renamed.endswith(".out.weight"):
-            value = value.flatten(0, 1).T
-        elif renamed.endswith(".weight") and value.dim() == 2:
-            value = value.T
-        weights[renamed] = value
-    return _join_qkv(weights)
-
-
-def _join_qkv(weights: Weights) -> Weights:
-    joined = {k: v for k, v in weights.items() if not re.search(r"\.[qkv]\.(weight|bias)$", k)}
-    for name in weights:
-        if match := re.fullmatch(r"(.*)\.q\.(weight|bias)", name):
-            block, kind = match.groups()
-            joined[f"{block}.qkv.{kind}"] = torch.cat(
-                [weights[f"{block}.{part}.{kind}"] for part in "qkv"]
-            )
-    return joined
-
-
-def _rename(name: str, rules: Mapping[str, str | Callable[[re.Match[str]], str]]) -> str:
-    for pattern, new in rules.items():
-        name = re.sub(pattern, new, name)
-    return name
+        for theirs, ours in _NAMES.items():
+            name = re.sub(theirs, ours, name)
+        if (found := re.fullmatch(r"(.*)\.attn\.proj_q\.(.*)", name)) is not None:
+            block, kind = found.groups()
+            parts = [raw[f"transformer.{block}.attn.proj_{part}.{kind}"] for part in "qkv"]
+            name, value = f"{block}.qkv.{kind}", torch.cat(parts)
+        weights[name] = value
+    return weights
 
 
 def _resize_positions(positions: Tensor, length: int) -> Tensor:
