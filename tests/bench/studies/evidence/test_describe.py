@@ -134,7 +134,7 @@ def test_a_dose_without_the_full_batch_has_no_share(tmp_path: Path) -> None:
     found = told(tmp_path, studies)["noise"]
     assert [dose["share"] for dose in found["doses"]] == [None, None]
     assert [(one["task"], one["about"]) for one in found["unfinished"]] == [
-        ("pinn_burgers", "full batch")
+        ("pinn_burgers", "batch of all")
     ]
 
 

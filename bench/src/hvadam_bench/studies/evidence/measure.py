@@ -41,44 +41,30 @@ from hvadam_bench.sweeping.ledger import Ledger
 
 NAMED = ("hvadam", "torch")  # the packages whose versions a page names
 # What it is to be ahead of all others, or behind one.
-_HELD = {"ahead": HOLDS, "behind": FAILS}
-_VALLEY: dict[Criterion, str] = {
+HELD = {"ahead": HOLDS, "behind": FAILS}
+TOYS: dict[Criterion, str] = {
     "lowest": "The lowest loss on the toy functions",
     "first": "First at the minimum of the toy functions",
 }
-_THEOREMS = {
+THEOREMS = {
     HIDDEN_VECTOR: ("The hidden vector finds the trend at a rate of 1/T", "the bound"),
     REGRET: ("A bound on the regret in online convex problems", "the corrected bound"),
     NONCONVEX: ("A rate of convergence in non-convex problems", "the corrected bound"),
 }
-_CIFAR = "CIFAR-10 and CIFAR-100"
-# What the paper trains: the claim, where it stands, and the recipes, which take a large GPU days.
-_TRAININGS = (
-    (
-        "The highest test accuracy with convolutional networks",
-        f"Figure 4: VGG11, ResNet34 and DenseNet121 on {_CIFAR}",
-        ["cifar10", "cifar100"],
-    ),
-    ("Outperforms other adaptive methods on ImageNet", "Table 1: ResNet50", ["imagenet"]),
-    (
-        "Outperforms all other optimizers with a vision transformer",
-        f"Table 2: ViT-B/16, pre-trained, on {_CIFAR}",
-        ["vit"],
-    ),
-    (
-        "The lowest perplexity with LSTMs",
-        "Figure 5: 1, 2 and 3 layers on the Penn Treebank",
-        ["lstm"],
-    ),
-    (
-        "The lowest FID with all GANs",
-        "Figure 6 and Table 3: WGAN, WGAN-GP and SN-GAN on CIFAR-10",
-        ["gan", "sngan"],
-    ),
-    ("The lowest FID with a diffusion model", "Appendix G: CIFAR-10", ["diffusion"]),
-    ("Every part of the method helps", "Table 4: ablation", ["ablation"]),
-    ("Faster convergence", "abstract, Figure 4", ["cifar10"]),
-    ("Outperforms almost all other optimizers", "conclusion", []),
+# What the paper says of trainings | where | the recipes, which take a large GPU days.
+TRAININGS = (
+    "The highest test accuracy with convolutional networks"
+    "|Figure 4: VGG11, ResNet34 and DenseNet121 on CIFAR-10 and CIFAR-100|cifar10 cifar100",
+    "Outperforms other adaptive methods on ImageNet|Table 1: ResNet50|imagenet",
+    "Outperforms all other optimizers with a vision transformer"
+    "|Table 2: ViT-B/16, pre-trained, on CIFAR-10 and CIFAR-100|vit",
+    "The lowest perplexity with LSTMs|Figure 5: 1, 2 and 3 layers on the Penn Treebank|lstm",
+    "The lowest FID with all GANs"
+    "|Figure 6 and Table 3: WGAN, WGAN-GP and SN-GAN on CIFAR-10|gan sngan",
+    "The lowest FID with a diffusion model|Appendix G: CIFAR-10|diffusion",
+    "Every part of the method helps|Table 4: ablation|ablation",
+    "Faster convergence|abstract, Figure 4|cifar10",
+    "Outperforms almost all other optimizers|conclusion|",
 )
 
 
@@ -167,21 +153,6 @@ def compute(
     }
 
 
-def judge_claims(results: Path) -> list[dict[str, str]]:
-    """Return every claim with its verdict; `results` is where the other studies' results are."""
-    found: list[tuple[str, str, str, str]] = []
-    if (path := results / "valley.json").exists():
-        found += _races(load(Comparison, path))
-    if (path := results / "theory.json").exists():
-        found += _theorems(load(Theory, path))
-    for claim, where, recipes in _TRAININGS:
-        named = (
-            listed(f"`hvadam sweep {one}`" for one in recipes) if recipes else "all of the above"
-        )
-        found.append((claim, where, UNTESTED, f"Its trainings are not run here: {named}."))
-    return [dict(zip(("claim", "where", "verdict", "note"), one, strict=True)) for one in found]
-
-
 def summarize(part: str, readings: Sequence[ContestResults], tasks: Sequence[Plain]) -> Plain:
     """Return a suite, from the contests that are planned and the tasks that are finished."""
     entries = [entry for one in readings for entry in one.contest.entries]
@@ -227,12 +198,12 @@ def _standings(solved: Sequence[Plain]) -> dict[str, dict[str, int]]:
 
 def _profiles(tasks: Iterable[Plain]) -> dict[str, list[tuple[float, float]]]:
     """Return the performance profiles of those who ran on all the tasks that have a target."""
-    aimed = [task for task in tasks if task["target"] is not None]
-    common = set[str].intersection(*(set(task["contenders"]) for task in aimed)) if aimed else ()
-    never = float("inf")
+    aimed = {one["task"]: one["contenders"] for one in tasks if one["target"] is not None}
+    everyone = {name for own in aimed.values() for name in own}
+    common = [name for name in everyone if all(name in own for own in aimed.values())]
     costs = {
-        task["task"]: {name: task["contenders"][name]["to_target"] or never for name in common}
-        for task in aimed
+        task: {name: own[name]["to_target"] or float("inf") for name in common}
+        for task, own in aimed.items()
     }
     found = profiles.profile(costs)
     return {name: found[name] for name in sorted(common, key=rank)}
@@ -240,20 +211,18 @@ def _profiles(tasks: Iterable[Plain]) -> dict[str, list[tuple[float, float]]]:
 
 def _provenance(readings: Iterable[ContestResults]) -> Plain:
     """Return what the runs of finished contests were made with, and how many they are."""
-    runs = [
-        run
+    everyone = [
+        own
         for one in readings
         if one.finished and one.results
         for own in one.results.contenders.values()
-        for run in (*own.judged, *own.tuning)
     ]
+    runs = [run for own in everyone for run in (*own.judged, *own.tuning)]
     made = [run.environment for run in runs]
+    versions = [one.get("versions", {}) for one in made]
     return {
         # Of packages; several if they changed meanwhile.
-        "versions": {
-            name: sorted({v[name] for one in made if name in (v := one.get("versions", {}))})
-            for name in NAMED
-        },
+        "versions": {name: sorted({v[name] for v in versions if name in v}) for name in NAMED},
         "machines": sorted({machine_of(one) for one in made}),
         "commits": sorted({str(one.get("commit"))[:7] for one in made}),
         "runs": len(runs),
@@ -261,30 +230,33 @@ def _provenance(readings: Iterable[ContestResults]) -> Plain:
     }
 
 
-def _races(study: Comparison) -> list[tuple[str, str, str, str]]:
-    claims: list[tuple[str, str, str, str]] = []
-    for criterion in CLAIMED:
-        held: list[str] = []
-        note = ""
-        for regime, rate in REGIMES.items():
-            found = study.functions_by_verdict(regime, criterion)
-            held += [_HELD.get(word, PARTLY) for word, names in found.items() for _ in names]
-            told = "; ".join(f"{word} on {', '.join(names)}" for word, names in found.items())
-            note += f"{rate[0].upper()}{rate[1:]}: {told}. "
-        note += "[The valley](valley.md)."
-        claims.append((_VALLEY[criterion], "Figures 1 to 3", all_of(held), note))
-    return claims
-
-
-def _theorems(study: Theory) -> list[tuple[str, str, str, str]]:
-    claims: list[tuple[str, str, str, str]] = []
-    for theorem, standing in study.standings.items():
-        claim, bound = _THEOREMS[theorem]
-        note = f"{standing.within} cases are within {bound}. "
-        if standing.vacuous.count:
-            note += (
-                f"It is vacuous in {standing.vacuous}: no lower than what holds without a theorem. "
-            )
-        note += "[The theorems, measured](theory.md)."
-        claims.append((claim, theorem, standing.verdict, note))
-    return claims
+def judge_claims(results: Path) -> list[dict[str, str]]:
+    """Return every claim with its verdict; `results` is where the other studies' results are."""
+    found: list[tuple[str, str, str, str]] = []
+    if (path := results / "valley.json").exists():
+        study = load(Comparison, path)
+        for criterion in CLAIMED:
+            held: list[str] = []
+            note = ""
+            for regime, rate in REGIMES.items():
+                said = study.functions_by_verdict(regime, criterion)
+                held += [HELD.get(word, PARTLY) for word, names in said.items() for _ in names]
+                told = "; ".join(f"{word} on {', '.join(names)}" for word, names in said.items())
+                note += f"{rate[0].upper()}{rate[1:]}: {told}. "
+            note += "[The valley](valley.md)."
+            found.append((TOYS[criterion], "Figures 1 to 3", all_of(held), note))
+    if (path := results / "theory.json").exists():
+        for theorem, one in load(Theory, path).standings.items():
+            claim, bound = THEOREMS[theorem]
+            note = f"{one.within} cases are within {bound}. "
+            if one.vacuous.count:
+                note += (
+                    f"It is vacuous in {one.vacuous}: no lower than what holds without a theorem. "
+                )
+            note += "[The theorems, measured](theory.md)."
+            found.append((claim, theorem, one.verdict, note))
+    for claim, where, recipes in (one.split("|") for one in TRAININGS):
+        named = [f"`hvadam sweep {recipe}`" for recipe in recipes.split()] or ["all of the above"]
+        note = f"Its trainings are not run here: {listed(named)}."
+        found.append((claim, where, UNTESTED, note))
+    return [dict(zip(("claim", "where", "verdict", "note"), one, strict=True)) for one in found]

@@ -29,6 +29,16 @@ from hvadam_bench.studies.evidence.plan import PARTS
 
 FOLDER = Path(__file__).parent
 WORDS = FOLDER / "words.txt.j2"
+# What the pages say of how everything is judged.
+RULES = {
+    "fewest": FEWEST_PAIRS,
+    "alpha": ALPHA,
+    "furthest": FURTHEST,
+    "looked_at": LOOKED_AT,
+    "power": POWER,
+    "share": profiles.SHARE,
+    "largest_tau": profiles.LARGEST_TAU,
+}
 START, END = "<!-- findings:start -->", "<!-- findings:end -->"
 
 
@@ -43,43 +53,37 @@ def render(results: Results, out: Path) -> list[Path]:
     evidence: Plain = results["evidence"]
     docs, front = out / "docs", out / "README.md"
     drawn = draw_files(evidence)
-    block = render_part("readme", evidence)
-    texts = {
-        docs / "findings.md": render_part("findings", evidence),
-        docs / "evidence.html": render_evidence(evidence, drawn),
+    findings, block = (render_part(part, evidence) for part in ("findings", "readme"))
+    files = {
+        docs / "findings.md": findings.encode(),
+        docs / "evidence.html": render_evidence(evidence, drawn).encode(),
     }
-    named = block + texts[docs / "findings.md"]
     if front.exists():
-        texts[front] = replace_block(front.read_text(encoding="utf-8"), block)
-    figures = {docs / "figures" / name: one for name, one in drawn.items() if name in named}
-    files = {path: text.encode() for path, text in texts.items()} | figures
+        files[front] = replace_block(front.read_text(encoding="utf-8"), block).encode()
+    for name, content in drawn.items():
+        if name in findings + block:  # the page that folds has its own inside
+            files[docs / "figures" / name] = content
     for path, content in files.items():
         write_atomically(path, content)
-    for stale in set((docs / "figures").glob("evidence-*")) - figures.keys():
+    for stale in set((docs / "figures").glob("evidence-*")) - files.keys():
         stale.unlink()
     return list(files)
 
 
 def render_part(part: str, evidence: Plain) -> str:
     """Return the "findings", the "details" that they leave out, or the block of the "readme"."""
+    suites = _suites(evidence)
     return render_template(
         FOLDER / "page.md.j2",
         part=part,
         evidence=evidence,
-        suites=_suites(evidence),
+        suites=suites,
+        tasks=[task for suite in suites for task in suite["tasks"]],
         lines=answer(evidence),
-        costs=say(WORDS, "on_costs", evidence["costs"], _suites(evidence))
-        if evidence["costs"]
-        else "",
-        fewest=FEWEST_PAIRS,
-        alpha=ALPHA,
-        furthest=FURTHEST,
-        looked_at=LOOKED_AT,
-        power=POWER,
-        target_share=profiles.SHARE,
-        largest_tau=profiles.LARGEST_TAU,
-        **{one.__name__: one for one in (amount, fraction, judged, median, taken, times, value)},
+        costs=say(WORDS, "on_costs", evidence["costs"], suites) if evidence["costs"] else "",
+        rules=RULES,
         unit=lambda task: units_of(task).name,
+        **{one.__name__: one for one in (amount, fraction, judged, median, taken, times, value)},
     )
 
 
@@ -88,7 +92,6 @@ def render_evidence(evidence: Plain, figures: Mapping[str, bytes]) -> str:
     return render_template(
         FOLDER / "evidence.html.j2",
         evidence=evidence,
-        tasks=[task for suite in _suites(evidence) for task in suite["tasks"]],
         lines=answer(evidence),
         sections={one.title: one for one in sections(render_part("findings", evidence))},
         details=sections(render_part("details", evidence)),

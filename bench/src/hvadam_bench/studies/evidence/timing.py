@@ -1,10 +1,12 @@
 """Timing gradient evaluations with their steps, as the comparison's runs take them.
 
-`hvadam evidence --steps times` trains every contender of the two suites for a moment, in turns with
-the suite's reference, by the runner's own steps at the settings and first learning rates of the
-studies: fetching the batch, both passes, clipping, the optimizer. The first timed group begins a
-little into the run, where L-BFGS has its full history. Where a contender hands over to L-BFGS, both
-parts are timed and count by their shares of a run.
+Every contender of the two suites trains for a moment, in turns with the suite's reference, by the
+runner's own steps at the settings and first learning rates of the contests. The first timed group
+begins a little into the run, where L-BFGS has its full history. Where a contender hands over to
+L-BFGS, both parts are timed and count by their shares of a run.
+
+Budgets count evaluations, so that they are the same on every machine; this says what one of them
+takes with the step that follows it.
 """
 
 from __future__ import annotations
@@ -79,8 +81,7 @@ class Course:
             started = self._clock()
             while training.gradient_evaluations - first < evaluations:
                 training.advance()
-            seconds = self._clock() - started
-        return seconds / (training.gradient_evaluations - first)
+            return (self._clock() - started) / (training.gradient_evaluations - first)
 
 
 def measure(
@@ -92,25 +93,19 @@ def measure(
 ) -> dict[str, Any]:
     """Time the evaluations of everyone versus the reference's, task by task.
 
-    Budgets count evaluations, so that they are the same on every machine; this says what one of
-    them takes with the step that follows it.
-
     Args:
         studies: By part; each names its reference.
         rounds: Pairs of groups for each contender.
         clock: Seconds, from anywhere.
         on_progress: Called between timed groups only, so that it disturbs none.
 
-    Returns:
-        Every raw number, by task and contender, and what it was made with.
-
     Raises:
         ValueError: The data of a task is not here.
         DivergedError: A study begins at a learning rate at which training diverges within a moment.
     """
     about, company, found = machine.describe(), machine.Company(), {}
-    share, threads = 1 / sum(len(own) for own in studies.values()), 1
-    with reproducible(threads), checkpoints.isolated(0):
+    share = 1 / sum(len(own) for own in studies.values())
+    with reproducible(1), checkpoints.isolated(0):
         for part, own in studies.items():
             for study in own:
                 times = _time(study, rounds, clock, share, on_progress)
@@ -119,7 +114,7 @@ def measure(
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "environment": about,
         "alone": company.is_absent(),  # None if that is not known
-        "threads": threads,
+        "threads": 1,
         "rounds": rounds,
         "tasks": found,
     }
