@@ -121,17 +121,16 @@ def _fit(task: str, scale: str) -> dict[str, Any]:
     if metric == "accuracy":
         problem = tasks.get(task).build(settings, 0, "standard")
         assert isinstance(problem, ImageProblem)
-        splits: list[Labelled] = []
-        for pictures, indices in (problem.parts[split] for split in ("train", "valid", "test")):
-            pixels = pictures.centred(indices).flatten(1).float() / 255 - 0.5
-            splits.append((pixels, pictures.labels[indices]))
-        method, ends = "logistic regression on pixels", logistic_regression(*splits)[:2]
-        valid, test = (round(end, 2) for end in ends)
+        splits = [
+            (pictures.centred(at).flatten(1).float() / 255 - 0.5, pictures.labels[at])
+            for pictures, at in (problem.parts[split] for split in ("train", "valid", "test"))
+        ]
+        method, digits, ends = "logistic regression on pixels", 2, logistic_regression(*splits)[:2]
     else:
         parts = (settings.get(name) for name in ("tokens", "evaluated", "vocabulary"))
-        method, ends = "interpolated bigram", interpolated_bigram(corpus(settings["data"], *parts))
-        if metric == "perplexity":
-            valid, test = (round(math.exp(end), 2) for end in ends[:2])
-        else:
-            valid, test = (round(end / math.log(2), 4) for end in ends[:2])
+        method, nats = "interpolated bigram", interpolated_bigram(corpus(settings["data"], *parts))
+        words = metric == "perplexity"
+        digits = 2 if words else 4
+        ends = [math.exp(one) if words else one / math.log(2) for one in nats[:2]]
+    valid, test = (round(end, digits) for end in ends)
     return {"method": method, "metric": metric, "valid": valid, "test": test}

@@ -25,10 +25,11 @@ from hvadam_bench.pages.palette import BLUE, DARK, GREEN, GREY, LIGHT, RED, grou
 from hvadam_bench.studies.evidence.describe import Plain
 
 MARK = Mark("HVAdam", "o", RED, 7)
-TITLES = {"smooth": "smooth, full batch", "minibatch": "mini-batches"}
-AXES = {"smooth": "HVAdam's loss / theirs", "minibatch": "loss in %, or error in points"}
-# A picture reaches at least so far, and at most: factors, and percents or points.
-REACH = {"smooth": (math.log(2), math.log(100)), "minibatch": (1.0, 20.0)}
+# Its title and axis, and how far a panel reaches at least and at most.
+PANELS = {
+    "smooth": ("smooth, full batch", "HVAdam's loss / theirs", math.log(2), math.log(100)),
+    "minibatch": ("mini-batches", "loss in %, or error in points", 1.0, 20.0),
+}
 TICKS = (0.01, 0.03, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 100)
 
 
@@ -117,7 +118,7 @@ def draw_profiles(suites: Sequence[Plain]) -> Figure:
         axes.set_xlim(1, 4)
         axes.set_ylim(-0.02, 1.02)
         axes.set_xlabel("times the evaluations of the quickest", fontsize=9)
-        axes.set_title(TITLES[suite["part"]], fontsize=10)
+        axes.set_title(PANELS[suite["part"]][0], fontsize=10)
         axes.tick_params(labelsize=9)
         tidy(axes, grid=True)
     panels[0].set_ylabel("share of tasks at the target", fontsize=9)
@@ -129,25 +130,36 @@ def draw_profiles(suites: Sequence[Plain]) -> Figure:
 
 def _draw_suite(axes: Axes, suite: Plain) -> None:
     smooth, tasks = suite["part"] == "smooth", suite["tasks"]
-    duels = [task["duels"].get(task["family_best"]) for task in tasks]
-    intervals = [
-        [] if found is None else _scaled(task, found, smooth)
-        for task, found in zip(tasks, duels, strict=True)
-    ]
-    least, most = REACH[suite["part"]]
-    ends = [abs(x) for interval in intervals for x in interval if math.isfinite(x)]
-    reach = min(most, 1.12 * max([least, *ends]))
-    for row, (task, found, interval) in enumerate(zip(tasks, duels, intervals, strict=True)):
-        margin = task["margin"]
-        if not smooth and task["unit"] == "factor":
-            margin = 100 * math.expm1(margin)
+    title, measured, least, most = PANELS[suite["part"]]
+
+    def shown(task: Plain, x: float | None) -> float:
+        """Return a difference as the picture has it: logarithms, percents or points."""
+        in_percent = not smooth and task["unit"] == "factor"
+        x = math.nan if x is None else x
+        return 100 * math.expm1(x) if in_percent else x
+
+    intervals: list[list[float]] = []  # less is better
+    for task in tasks:
+        found = task["duels"].get(task["family_best"], {})
+        ends = [found.get(name) for name in ("amount", "high", "low")]
+        intervals.append([shown(task, None if end is None else -end) for end in ends])
+    seen = [abs(x) for interval in intervals for x in interval if math.isfinite(x)]
+    reach = min(most, 1.12 * max([least, *seen]))
+    for row, (task, interval) in enumerate(zip(tasks, intervals, strict=True)):
+        margin = shown(task, task["margin"])
         band = Rectangle((-margin, row - 0.4), 2 * margin, 0.8, color=ground().band, lw=0, zorder=0)
         axes.add_patch(band)
-        if interval and math.isfinite(interval[0]):
-            settled = task["solved"] and found["verdict"] in ("ahead", "behind")
+        if math.isfinite(interval[0]):
+            verdict = task["duels"][task["family_best"]]["verdict"]
+            settled = task["solved"] and verdict in ("ahead", "behind")
             draw_interval(axes, interval, row, MARK, settled=settled, reach=reach)
     axes.axvline(0, color=ground().ink, lw=1)
-    axes.set_yticks(range(len(tasks)), [_row_label(task) for task in tasks], fontsize=9)
+    rivals = [label(task["family_best"]) if task["family_best"] else "nobody" for task in tasks]
+    names = [
+        f"{task['task'].replace('_', ' ')}\nversus {rival}{'' if task['solved'] else ', unsolved'}"
+        for task, rival in zip(tasks, rivals, strict=True)
+    ]
+    axes.set_yticks(range(len(tasks)), names, fontsize=9)
     axes.set_ylim(len(tasks) - 0.4, -0.6)
     axes.set_xlim(-1.03 * reach, 1.03 * reach)  # or a dot at the end would be cut in half
     if smooth:
@@ -155,19 +167,6 @@ def _draw_suite(axes: Axes, suite: Plain) -> None:
         axes.set_xticks([math.log(x) for x in marks], [f"{x:g}" for x in marks])
     axes.tick_params(axis="y", length=0)
     axes.tick_params(axis="x", labelsize=9)
-    axes.set_xlabel(f"← better        {AXES[suite['part']]}        worse →", fontsize=9)
-    axes.set_title(TITLES[suite["part"]], fontsize=10, loc="left")
+    axes.set_xlabel(f"← better        {measured}        worse →", fontsize=9)
+    axes.set_title(title, fontsize=10, loc="left")
     tidy(axes, "left")
-
-
-def _scaled(task: Plain, found: Plain, smooth: bool) -> list[float]:
-    """Return a comparison and its interval where less is better: logarithms, percents or points."""
-    kept = [found[name] for name in ("amount", "high", "low")]
-    ends = [math.nan if x is None else -x for x in kept]
-    return ends if smooth or task["unit"] == "points" else [100 * math.expm1(end) for end in ends]
-
-
-def _row_label(task: Plain) -> str:
-    rival = label(task["family_best"]) if task["family_best"] else "nobody"
-    name = task["task"].replace("_", " ")
-    return f"{name}\nversus {rival}{'' if task['solved'] else ', unsolved'}"

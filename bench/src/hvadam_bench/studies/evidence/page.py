@@ -12,11 +12,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from hvadam_bench.analysis import profiles
-from hvadam_bench.analysis.effects import ALPHA, FEWEST_PAIRS, FURTHEST, POWER
+from hvadam_bench.analysis import effects, profiles
 from hvadam_bench.analysis.statistics import Metric
 from hvadam_bench.pages import formatting
-from hvadam_bench.pages.formatting import CLOSE, NOTHING, Units, fixed, number, three_digits
+from hvadam_bench.pages.formatting import CLOSE, NOTHING, Units, number, three_digits
 from hvadam_bench.pages.markdown import sections
 from hvadam_bench.pages.rendering import asset, say
 from hvadam_bench.pages.rendering import render as render_template
@@ -29,16 +28,6 @@ from hvadam_bench.studies.evidence.plan import PARTS
 
 FOLDER = Path(__file__).parent
 WORDS = FOLDER / "words.txt.j2"
-# What the pages say of how everything is judged.
-RULES = {
-    "fewest": FEWEST_PAIRS,
-    "alpha": ALPHA,
-    "furthest": FURTHEST,
-    "looked_at": LOOKED_AT,
-    "power": POWER,
-    "share": profiles.SHARE,
-    "largest_tau": profiles.LARGEST_TAU,
-}
 START, END = "<!-- findings:start -->", "<!-- findings:end -->"
 
 
@@ -81,9 +70,11 @@ def render_part(part: str, evidence: Plain) -> str:
         tasks=[task for suite in suites for task in suite["tasks"]],
         lines=answer(evidence),
         costs=say(WORDS, "on_costs", evidence["costs"], suites) if evidence["costs"] else "",
-        rules=RULES,
+        effects=effects,
+        profiles=profiles,
+        looked_at=LOOKED_AT,
         unit=lambda task: units_of(task).name,
-        **{one.__name__: one for one in (amount, fraction, judged, median, taken, times, value)},
+        **{one.__name__: one for one in (amount, difference, judged, median, taken, value)},
     )
 
 
@@ -172,22 +163,25 @@ def median(name: str, task: Plain) -> str:
 
 
 def judged(found: Plain | None, task: Plain) -> str:
-    """Return a paired difference with its interval, and a word on it.
-
-    A ratio of losses is ours over theirs, so that below 1 is better, and in percent where little
-    matters. Points of accuracy are better above 0. A task that nobody solves has no verdict.
-    """
+    """Return a paired difference and a word on it; a task that nobody solves has no verdict."""
     if found is None:
         return NOTHING
+    return f"{difference(found, task)} {found['verdict'] if task['solved'] else 'no verdict'}"
+
+
+def difference(found: Plain, task: Plain) -> str:
+    """Return a paired difference with its interval.
+
+    A ratio of losses is ours over theirs, so that below 1 is better, and in percent where little
+    matters. Points of accuracy are better above 0.
+    """
     middle, *ends = (found[name] for name in ("amount", "low", "high"))
     low, high = (-math.inf, math.inf) if None in ends else ends
     if middle is None:
-        told = NOTHING
-    elif task["unit"] == "points":
-        told = formatting.ranged(middle, low, high, lambda x: formatting.signed(x, 2))
-    else:
-        told = formatting.relative(middle, low, high, task["margin"])
-    return f"{told} {found['verdict'] if task['solved'] else 'no verdict'}"
+        return NOTHING
+    if task["unit"] == "points":
+        return formatting.ranged(middle, low, high, lambda x: formatting.signed(x, 2))
+    return formatting.relative(middle, low, high, task["margin"])
 
 
 def amount(x: float | None, task: Plain) -> str:
@@ -201,31 +195,11 @@ def amount(x: float | None, task: Plain) -> str:
     return f"a factor of {math.exp(x):.3g}"
 
 
-def fraction(share: float | None) -> str:
-    """Return a share of all examples as a fraction.
-
-    Example:
-        >>> fraction(1.0), fraction(0.0625)
-        ('all', '1/16')
-    """
-    if share is None:
-        return NOTHING
-    return "all" if share == 1 else f"1/{round(1 / share)}"
-
-
-def times(dose: Plain) -> str:
-    """Return HVAdam's loss at a dose over Adam's, with its interval."""
-    ends = [dose[name] for name in ("amount", "high", "low")]
-    if None in ends:
-        return NOTHING
-    return "×" + formatting.ranged(*(math.exp(-end) for end in ends), write=formatting.times)
-
-
 def taken(cost: Plain | None) -> str:
     """Return the milliseconds of an evaluation, and how many times the reference's they are."""
     if cost is None:
         return NOTHING
-    return f"{three_digits(cost['milliseconds'])} (×{fixed(cost['ratio'], 2)})"
+    return f"{three_digits(cost['milliseconds'])} (×{cost['ratio']:.2f})"
 
 
 def _suites(evidence: Plain) -> list[Plain]:

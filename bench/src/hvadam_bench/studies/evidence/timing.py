@@ -91,17 +91,11 @@ def measure(
     clock: Clock = perf_counter,
     on_progress: OnProgress = ignore_progress,
 ) -> dict[str, Any]:
-    """Time the evaluations of everyone versus the reference's, task by task.
-
-    Args:
-        studies: By part; each names its reference.
-        rounds: Pairs of groups for each contender.
-        clock: Seconds, from anywhere.
-        on_progress: Called between timed groups only, so that it disturbs none.
+    """Time the evaluations of everyone versus the reference's, task by task, on a quiet machine.
 
     Raises:
         ValueError: The data of a task is not here.
-        DivergedError: A study begins at a learning rate at which training diverges within a moment.
+        DivergedError: Training diverges within a moment of its start.
     """
     about, company, found = machine.describe(), machine.Company(), {}
     share = 1 / sum(len(own) for own in studies.values())
@@ -126,22 +120,15 @@ def config_of(arm: Arm) -> RunConfig:
     return arm.judging({**first, **arm.entry.options, "lr": first["lr"]})[0]
 
 
-def phases(config: RunConfig) -> list[tuple[float, RunConfig]]:
-    """Return a run's parts that take steps of their own kind, each with its share of the run.
-
-    Example:
-        >>> [(share, one.options) for share, one in phases(RunConfig("ode_fit", "adam_lbfgs"))]
-        [(0.5, {'switch': 1.0}), (0.5, {'switch': 0.0})]
-    """
-    defaults = get(config.contender).defaults
-    if "switch" not in defaults:
+def _phases(config: RunConfig) -> list[tuple[float, RunConfig]]:
+    """Return a run's parts that take steps of their own kind, each with its share of the run."""
+    options = {**get(config.contender).defaults, **config.options}
+    if "switch" not in options:
         return [(1.0, config)]
-    switch = config.options.get("switch", defaults["switch"])
-    return [
-        (share, replace(config, options={**config.options, "switch": only}))
-        for share, only in ((switch, 1.0), (1 - switch, 0.0))
-        if share
-    ]
+    first, second = (
+        replace(config, options={**config.options, "switch": only}) for only in (1.0, 0.0)
+    )
+    return [(options["switch"], first), (1 - options["switch"], second)]
 
 
 def _time(
@@ -150,7 +137,7 @@ def _time(
     """Return the times of a contest's contenders, and of the reference over all its groups."""
     on_progress(f"{study.task}: preparing", 0.0)
     entered = {
-        arm.entry.entrant: [(part, Course(one, clock)) for part, one in phases(config_of(arm))]
+        arm.entry.entrant: [(part, Course(one, clock)) for part, one in _phases(config_of(arm))]
         for arm in study.arms()
     }
     beside = partial(_evaluate, entered.pop(study.reference))
