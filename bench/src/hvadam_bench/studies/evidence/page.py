@@ -7,6 +7,7 @@ does not exist is never written as one.
 from __future__ import annotations
 
 import math
+import re
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -17,7 +18,7 @@ from hvadam_bench.analysis.statistics import Metric
 from hvadam_bench.pages import formatting
 from hvadam_bench.pages.formatting import CLOSE, NOTHING, Units, number, three_digits
 from hvadam_bench.pages.markdown import sections
-from hvadam_bench.pages.rendering import asset, say
+from hvadam_bench.pages.rendering import asset
 from hvadam_bench.pages.rendering import render as render_template
 from hvadam_bench.pages.tables import Cell, Table
 from hvadam_bench.running.files import write_atomically
@@ -27,7 +28,6 @@ from hvadam_bench.studies.evidence.figures import draw_files
 from hvadam_bench.studies.evidence.plan import PARTS
 
 FOLDER = Path(__file__).parent
-WORDS = FOLDER / "words.txt.j2"
 START, END = "<!-- findings:start -->", "<!-- findings:end -->"
 
 
@@ -68,11 +68,10 @@ def render_part(part: str, evidence: Plain) -> str:
         evidence=evidence,
         suites=suites,
         tasks=[task for suite in suites for task in suite["tasks"]],
-        lines=answer(evidence),
-        costs=say(WORDS, "on_costs", evidence["costs"], suites) if evidence["costs"] else "",
         effects=effects,
         profiles=profiles,
         looked_at=LOOKED_AT,
+        rival=_rival,
         unit=lambda task: units_of(task).name,
         **{one.__name__: one for one in (amount, difference, judged, median, taken, value)},
     )
@@ -94,14 +93,8 @@ def render_evidence(evidence: Plain, figures: Mapping[str, bytes]) -> str:
 
 def answer(evidence: Plain) -> list[str]:
     """Return when to use HVAdam and when not, a line each."""
-    suites = _suites(evidence)
-    lines = [
-        *(say(WORDS, "on_suite", suite, _rival(suite)) for suite in suites),
-        say(WORDS, "on_control", evidence["smooth"]),
-        say(WORDS, "on_best", suites),
-        say(WORDS, "on_rule", evidence["noise"]),
-    ]
-    return [line for line in lines if line]
+    items = re.findall(r"^- (.+?)(?=^-|^$)", render_part("readme", evidence), re.M | re.S)
+    return [" ".join(item.split()) for item in items]
 
 
 def replace_block(text: str, block: str) -> str:
