@@ -96,12 +96,6 @@ def test_while_it_runs_the_pages_say_how_far_it_is(tmp_path: Path, good: Plain) 
         assert "**With mini-batches: no answer yet.**" in said
         assert "How to tell beforehand**: the runs that could say are not finished." in said
     assert "| smooth | `two_spirals` |  | 0 of 6 | 0 |" in texts["findings.md"]
-    nothing = told(tmp_path / "none", {"smooth": planned})
-    texts = published(nothing, tmp_path)
-    assert "0 of 3 tasks are finished." in flat(texts["README.md"])
-    assert "<picture>" not in texts["README.md"]
-    assert list((tmp_path / "docs" / "figures").iterdir()) == []
-    assert "No task is finished yet." in texts["findings.md"]
 
 
 def rows_of(text: str, head: str) -> list[list[str]]:
@@ -271,14 +265,16 @@ def test_a_row_for_each_task_and_dots_left_of_the_line_where_it_is_better(good: 
 
 
 def test_without_any_records_the_pages_and_the_terminal_say_so(tmp_path: Path) -> None:
-    (tmp_path / "README.md").write_text(README)
     nothing = compute(tmp_path / "no", tmp_path / "results", contests())
-    page.render({"evidence": nothing}, tmp_path)
     assert "not finished: pinn_convection" in list(page.printed({"evidence": nothing}))
-    assert "0 of 8 tasks are finished" in flat((tmp_path / "README.md").read_text())
+    texts = published(nothing, tmp_path)
+    assert "0 of 8 tasks are finished." in flat(texts["README.md"])
+    assert "<picture>" not in texts["README.md"]
+    assert not (tmp_path / "docs" / "figures").exists()
+    assert "No task is finished yet." in texts["findings.md"]
 
 
-def test_new_times_are_printed_the_reference_first(good: Plain) -> None:
+def test_new_times_are_printed_the_reference_first() -> None:
     for alone, told_lines in ((True, 0), (None, 0), (False, 1)):
         [table, *lines] = page.printed({"evaluation-times": made_times(alone)})
         assert isinstance(table, Table)
