@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import made_evidence
 import pytest
@@ -10,7 +11,6 @@ from toys import Builder
 from hvadam.__main__ import main
 from hvadam_bench import tasks
 from hvadam_bench.running.records import Store
-from hvadam_bench.studies.evidence.result import Evidence
 from hvadam_bench.tasks import Task
 
 
@@ -63,12 +63,12 @@ def refused(
 
 
 @pytest.fixture(scope="session")
-def good(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+def good(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return the evidence of made-up runs of all parts, in which HVAdam is the best."""
     return made_evidence.whole(tmp_path_factory.mktemp("good"), made_evidence.GOOD)
 
 
 @pytest.fixture(scope="session")
-def bad(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+def bad(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return the evidence of made-up runs of all parts, in which HVAdam is the worst."""
     return made_evidence.whole(tmp_path_factory.mktemp("bad"), made_evidence.BAD)

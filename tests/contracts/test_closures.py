@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from typing import Any
 
 import numpy as np
@@ -234,6 +235,25 @@ def test_the_size_of_the_loss_does_not_matter(dtype: torch.dtype, exponent: int)
 
     assert objective([nn.Parameter(end(1.0))]) < 0.3  # it gets somewhere, from 98
     assert torch.equal(end(2.0**exponent), end(1.0))
+
+
+@pytest.mark.parametrize(("dtype", "power"), [(torch.float32, 40), (torch.float64, 300)], ids=str)
+def test_a_search_comes_back_from_a_trial_that_is_far_off(dtype: torch.dtype, power: int) -> None:
+    """The first trial is at -24: its loss is finite, squares of the line search overflow."""
+    x = nn.Parameter(torch.ones(1, dtype=dtype))
+    optimizer = contenders.create("lbfgs", [x], lr=25.0, max_eval=60)
+    losses: list[float] = []
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        loss = (x**2 / 2 + (x / 10) ** power).sum()
+        loss.backward()
+        losses.append(loss.item())
+        return loss
+
+    optimizer.step(closure)
+    assert 1e10 < max(losses) < math.inf
+    assert losses[-1] < 1e-6
 
 
 @everyone

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from hvadam_bench.studies.evidence.timing import config_of, measure
 from hvadam_bench.sweeping.search import Contest, Entry
 from hvadam_bench.tasks import Problem, Task, Update
 
+COMMITTED = Path(__file__).parents[4] / "results" / "evaluation-times.json"
 # Seconds of a step by whom; an evaluation takes 1.
 STEPS = {"Adam": 1.0, "HVAdam": 3.0, "LBFGS": 20.0}
 ENTRIES = (
@@ -100,22 +103,22 @@ def test_an_evaluation_has_its_share_of_a_step(time: FakeTime) -> None:
     )
     assert (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()) == before
     assert torch.equal(torch.get_rng_state(), random)
-    [times] = found.tasks.values()
-    assert (times.part, times.reference) == ("smooth", "adam")
-    assert list(times.contenders) == ["hvadam", "lbfgs", "adam_lbfgs"]
-    ours, searches, both = times.contenders.values()
-    assert times.reference_milliseconds.median == 2000.0
-    assert (ours.evaluations, ours.seconds) == (3, (4.0, 4.0, 4.0))
-    assert ours.ratio.median == 2.0
+    [times] = found["tasks"].values()
+    assert (times["part"], times["reference"]) == ("smooth", "adam")
+    assert list(times["contenders"]) == ["hvadam", "lbfgs", "adam_lbfgs"]
+    ours, searches, both = times["contenders"].values()
+    assert times["reference_milliseconds"]["median"] == 2000.0
+    assert (ours["evaluations"], ours["seconds"]) == (3, [4.0, 4.0, 4.0])
+    assert ours["ratio"]["median"] == 2.0
     # A hundred iterations of L-BFGS are one step: little of it falls on an evaluation.
-    assert all(1.1 < one < 1.5 for one in searches.seconds)
+    assert all(1.1 < one < 1.5 for one in searches["seconds"])
     # One half of a run is Adam's, the other is L-BFGS's.
-    halves = [0.5 * 2.0 + 0.5 * one for one in searches.seconds]
-    assert list(both.seconds) == pytest.approx(halves)
+    halves = [0.5 * 2.0 + 0.5 * one for one in searches["seconds"]]
+    assert both["seconds"] == pytest.approx(halves)
     assert sum(share for _, share in told) == pytest.approx(1.0)
     assert told[0] == ("valley: preparing", 0.0)
-    assert {"cpu", "cores"} <= found.environment["machine"].keys()
-    assert "torch" in found.environment["versions"]
+    assert {"cpu", "cores"} <= found["environment"]["machine"].keys()
+    assert "torch" in found["environment"]["versions"]
 
 
 @pytest.mark.slow
@@ -133,11 +136,29 @@ def test_a_training_at_its_end_goes_back_to_where_it_was_warm(
 def test_who_diverges_begins_again_once(time: FakeTime) -> None:
     study = Contest("valley", ENTRIES[:2], trials=1)
     time.broken_at = 20
-    [times] = measure({"smooth": [study]}, rounds=3, clock=time).tasks.values()
-    assert times.contenders["hvadam"].seconds == (4.0, 4.0, 4.0)
+    [times] = measure({"smooth": [study]}, rounds=3, clock=time)["tasks"].values()
+    assert times["contenders"]["hvadam"]["seconds"] == [4.0, 4.0, 4.0]
     time.broken_at = len(time.asked) + 2
     with pytest.raises(DivergedError):  # in the warm-up: there is nowhere to go back to
         measure({"smooth": [study]}, rounds=3, clock=time)
+
+
+def test_ratios_are_those_of_pairs_and_the_reference_has_all_its_groups(
+    time: FakeTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, beside = (3.0, 3.0, 3.0), (2.0, 1.0, 4.0)
+    monkeypatch.setattr(timing, "race", lambda pairs, *_: [(own, beside) for _ in pairs])
+    [times] = measure({"smooth": [Contest("valley", ENTRIES[:2])]}, clock=time)["tasks"].values()
+    # The ratios are 1.5, 3 and 0.75; the ratio of the medians would hide how far they lie apart.
+    assert times["contenders"]["hvadam"]["ratio"] == {"q1": 1.125, "median": 1.5, "q3": 2.25}
+    assert times["reference_milliseconds"]["median"] == 2000.0
+
+
+def test_the_committed_times_are_of_every_smooth_task_and_of_a_quiet_machine() -> None:
+    found = json.loads(COMMITTED.read_text(encoding="utf-8"))
+    assert sum(task["part"] == "smooth" for task in found["tasks"].values()) == 8
+    assert all("hvadam" in task["contenders"] for task in found["tasks"].values())
+    assert (found["alone"], found["threads"]) == (True, 1)
 
 
 def test_what_is_timed_is_what_the_comparison_runs() -> None:

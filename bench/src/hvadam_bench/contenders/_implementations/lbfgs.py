@@ -25,7 +25,8 @@ class LBFGS(torch.optim.LBFGS):
 
     The size of the loss does not matter: twice the loss gives the same steps, bit for bit. Torch
     alone drops a change of the gradient whose product with the step is below 1e-10, and overflows
-    on large gradients; it is shown the loss times a power of two, which rounds nothing.
+    on large gradients; it is shown the loss times a power of two, which rounds nothing. Where a
+    trial is so far off that interpolation would overflow, the line search halves its interval.
 
     Args:
         params: Parameters, or one group of them.
@@ -54,6 +55,7 @@ class LBFGS(torch.optim.LBFGS):
             history_size=history_size,
             line_search_fn="strong_wolfe",
         )
+        self._far = False  # whether the last trial was too far off to interpolate
 
     def step(self, closure: Callable[[], Any]) -> Any:
         """Take iterations for as long as evaluations are left; returns the first loss.
@@ -68,15 +70,18 @@ class LBFGS(torch.optim.LBFGS):
         # Torch checks its limit before the last evaluation of a line search, not after it.
         group["max_eval"] = limit - 1
         state = self.state[self._params[0]]
+        furthest = 2.0 ** (3 * _exponent(self._params[0]) // 8)
         first: list[Any] = []
 
         def scaled() -> float:
             loss = closure()
-            if not first:
-                first.append(loss)
             if "scale" not in state:
                 state["scale"] = _scale(super(LBFGS, self)._gather_flat_grad())
-            return state["scale"] * loss.item()
+            shown = state["scale"] * loss.item()
+            self._far = bool(first) and shown > furthest
+            if not first:
+                first.append(loss)
+            return math.inf if self._far else shown
 
         try:
             super().step(scaled)
@@ -85,7 +90,9 @@ class LBFGS(torch.optim.LBFGS):
         return first[0]
 
     def _gather_flat_grad(self) -> Tensor:
-        return self.state[self._params[0]]["scale"] * super()._gather_flat_grad()
+        gradient = self.state[self._params[0]]["scale"] * super()._gather_flat_grad()
+        # Torch interpolates with squares of what it is shown; without numbers, it halves.
+        return gradient.fill_(math.nan) if self._far else gradient
 
 
 def _scale(gradient: Tensor) -> float:
@@ -99,8 +106,13 @@ def _scale(gradient: Tensor) -> float:
     norm = float(torch.linalg.vector_norm(gradient, dtype=torch.float64))
     if norm == 0.0 or not math.isfinite(norm):
         return 1.0
-    largest = math.frexp(torch.finfo(gradient.dtype).max)[1]
+    largest = _exponent(gradient)
     return 2.0 ** min(largest // 6 - math.frexp(norm)[1], largest - 1)
+
+
+def _exponent(tensor: Tensor) -> int:
+    """Return the exponent of the largest number of a tensor's dtype."""
+    return math.frexp(torch.finfo(tensor.dtype).max)[1]
 
 
 class ThenLBFGS(Optimizer):

@@ -65,19 +65,12 @@ DECAYED = (Entry("adamw"), Entry("nadam"), Entry("hvadam"))
 
 @dataclass(frozen=True)
 class Plan:
-    """What is done.
+    """What is done."""
 
-    Attributes:
-        contests: Every contest of every part, whose records the evidence is computed from.
-        parts: Those whose runs are made and whose evaluations are timed.
-        steps: Some of `STEPS`.
-        scale: The scale of the tasks.
-    """
-
-    contests: Contests
-    parts: tuple[str, ...]
-    steps: tuple[str, ...]
-    scale: str
+    contests: Contests  # of every part, whose records the evidence is computed from
+    parts: tuple[str, ...]  # whose runs are made and whose evaluations are timed
+    steps: tuple[str, ...]  # some of `STEPS`
+    scale: str  # of the tasks
 
 
 def plan(
@@ -102,53 +95,50 @@ def plan(
         for name in set(given) - set(known):
             raise ValueError(f"there is no {what} {name!r}; {instead(name, [*known])}")
     chosen = tuple(part for part in PARTS if part in parts)
-    if smoke:
-        return Plan(_tiny(contests()), chosen, STEPS, "smoke")
-    return Plan(contests(), chosen, steps, "laptop")
+    if not smoke:
+        return Plan(contests(), chosen, steps, "laptop")
+    # One contest of each part with a few entries, which nobody tunes.
+    few = ("adam", "adamw", "nadam", "hvadam")
+    tiny = {
+        part: [replace(own[0], scale="smoke", only=few, trials=1, seeds=2)]
+        for part, own in contests().items()
+    }
+    return Plan(tiny, chosen, STEPS, "smoke")
 
 
 def contests() -> Contests:
     """Return every contest of the comparison."""
-    return {
-        "smooth": [_smooth(task, lr) for task, lr in SMOOTH.items()],
-        "noise": [_dosed(task, batch) for task, doses in DOSES.items() for batch in doses],
-        "minibatch": [_minibatch(task, lr) for task, lr in MINIBATCH.items()],
-    }
+    judged: dict[str, Any] = {"tuning_seeds": 2, "seeds": 10}
+    smooth = [
+        Contest(task, [*_starting(TUNED, lr), *QUASI_NEWTON], trials=5, **judged)
+        for task, lr in SMOOTH.items()
+    ]
+    noise = [
+        Contest(
+            task,
+            _starting(DOSED, SMOOTH.get(task, 1e-2)),
+            settings={"batch": batch},
+            trials=3,
+            seeds=5,
+        )
+        for task, doses in DOSES.items()
+        for batch in doses
+    ]
+    minibatch = [
+        Contest(
+            task,
+            _starting(DECAYED, lr),
+            tuning_settings={"steps": tasks.get(task).scales["laptop"]["steps"] // 2},
+            trials=4,
+            choice="plateau",
+            reference=REFERENCES["minibatch"],
+            **judged,
+        )
+        for task, lr in MINIBATCH.items()
+    ]
+    return {"smooth": smooth, "noise": noise, "minibatch": minibatch}
 
 
-def starting(entries: Iterable[Entry], lr: float) -> list[Entry]:
+def _starting(entries: Iterable[Entry], lr: float) -> list[Entry]:
     """Return entries whose searches all begin at one learning rate."""
     return [replace(one, options={"lr": lr, **one.options}) for one in entries]
-
-
-def _smooth(task: str, lr: float) -> Contest:
-    entries = [*starting(TUNED, lr), *QUASI_NEWTON]
-    return Contest(task, entries, trials=5, tuning_seeds=2, seeds=10)
-
-
-def _dosed(task: str, batch: int | None) -> Contest:
-    entries = starting(DOSED, SMOOTH.get(task, 1e-2))
-    return Contest(task, entries, settings={"batch": batch}, trials=3, seeds=5)
-
-
-def _minibatch(task: str, lr: float) -> Contest:
-    half: dict[str, Any] = {"steps": tasks.get(task).scales["laptop"]["steps"] // 2}
-    return Contest(
-        task,
-        starting(DECAYED, lr),
-        tuning_settings=half,
-        trials=4,
-        tuning_seeds=2,
-        choice="plateau",
-        seeds=10,
-        reference=REFERENCES["minibatch"],
-    )
-
-
-def _tiny(whole: Contests) -> Contests:
-    """Return one contest of each part with a few entries, which nobody tunes."""
-    few = ("adam", "adamw", "nadam", "hvadam")
-    return {
-        part: [replace(own[0], scale="smoke", only=few, trials=1, seeds=2)]
-        for part, own in whole.items()
-    }

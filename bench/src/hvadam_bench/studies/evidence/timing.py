@@ -1,39 +1,35 @@
 """Timing gradient evaluations with their steps, as the comparison's runs take them.
 
-    hvadam evidence --steps times
+Every contender of the two suites trains for a moment, in turns with the suite's reference, by the
+runner's own steps at the settings and first learning rates of the contests. The first timed group
+begins a little into the run, where L-BFGS has its full history. Where a contender hands over to
+L-BFGS, both parts are timed and count by their shares of a run.
 
-trains every contender of the two suites for a moment, in turns with the suite's reference, by the
-runner's own steps at the settings and first learning rates of the studies: fetching the batch, both
-passes, clipping, the optimizer. The first timed group begins a little into the run, where L-BFGS
-has its full history. Where a contender hands over to L-BFGS, both parts are timed and count by
-their shares of a run.
+Budgets count evaluations, so that they are the same on every machine; this says what one of them
+takes with the step that follows it.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from time import perf_counter
+from typing import Any
 
 from hvadam_bench.contenders import get
 from hvadam_bench.running import checkpoints, machine
 from hvadam_bench.running.config import RunConfig
-from hvadam_bench.running.machine import Company
 from hvadam_bench.running.runner import reproducible
 from hvadam_bench.running.training import DivergedError, Training
-from hvadam_bench.studies._pairs import Clock, Pair, no_garbage_collection, race
+from hvadam_bench.studies._pairs import Clock, Pair, Quartiles, divide, no_garbage_collection, race
 from hvadam_bench.studies._study import OnProgress, ignore_progress
-from hvadam_bench.studies.evidence.result import (
-    EvaluationTime,
-    EvaluationTimes,
-    TaskTimes,
-)
 from hvadam_bench.sweeping.search import Arm, Contest
 
-ROUNDS = 7
+ROUNDS = 7  # pairs of groups for each contender
 GROUP_SECONDS = 0.1  # at least, of the evaluations that are timed together
 FEWEST = 3  # evaluations in a group
 WARM_UP = 5  # evaluations
@@ -64,7 +60,7 @@ class Course:
         """Return the seconds of an evaluation, the mean over the next group.
 
         Raises:
-            DivergedError: it left all bounds soon after its start.
+            DivergedError: The training diverged soon after its start.
         """
         if self._training.step + self.evaluations > self._training.problem.steps:
             self._rewind()
@@ -85,61 +81,37 @@ class Course:
             started = self._clock()
             while training.gradient_evaluations - first < evaluations:
                 training.advance()
-            seconds = self._clock() - started
-        return seconds / (training.gradient_evaluations - first)
-
-
-class Entered:
-    """A contender of a study, with the trainings that a run of it consists of."""
-
-    def __init__(self, arm: Arm, clock: Clock) -> None:
-        self._phases = [(share, Course(one, clock)) for share, one in phases(config_of(arm))]
-
-    @property
-    def evaluations(self) -> int:
-        """Return how many evaluations are timed together."""
-        return sum(course.evaluations for _, course in self._phases)
-
-    def run(self) -> float:
-        """Return the seconds of an evaluation, weighted as a run would."""
-        return math.fsum(share * course.run() for share, course in self._phases)
+            return (self._clock() - started) / (training.gradient_evaluations - first)
 
 
 def measure(
     studies: Mapping[str, Sequence[Contest]],
     *,
     rounds: int = ROUNDS,
-    threads: int = 1,
     clock: Clock = perf_counter,
     on_progress: OnProgress = ignore_progress,
-) -> EvaluationTimes:
-    """Time the evaluations of everyone beside the reference's, task by task.
-
-    Args:
-        studies: By part; each names its reference.
-        rounds: Pairs of groups for each contender.
-        threads: How many torch may use.
-        clock: Seconds, from anywhere.
-        on_progress: Told between timed groups only, so that it disturbs none.
+) -> dict[str, Any]:
+    """Time the evaluations of everyone versus the reference's, task by task, on a quiet machine.
 
     Raises:
-        ValueError: the data of a task is not here.
-        DivergedError: a study begins at a learning rate that leads nowhere within a moment.
+        ValueError: The data of a task is not here.
+        DivergedError: Training diverges within a moment of its start.
     """
-    about, company, found = machine.describe(), Company(), {}
+    about, company, found = machine.describe(), machine.Company(), {}
     share = 1 / sum(len(own) for own in studies.values())
-    with reproducible(threads), checkpoints.isolated(0):
+    with reproducible(1), checkpoints.isolated(0):
         for part, own in studies.items():
             for study in own:
-                found[study.task] = _timed(part, study, rounds, clock, share, on_progress)
-    return EvaluationTimes(
-        date=datetime.now(UTC).isoformat(timespec="seconds"),
-        environment=about,
-        alone=company.is_absent(),
-        threads=threads,
-        rounds=rounds,
-        tasks=found,
-    )
+                times = _time(study, rounds, clock, share, on_progress)
+                found[study.task] = {"part": part, "reference": study.reference, **times}
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "environment": about,
+        "alone": company.is_absent(),  # None if that is not known
+        "threads": 1,
+        "rounds": rounds,
+        "tasks": found,
+    }
 
 
 def config_of(arm: Arm) -> RunConfig:
@@ -148,34 +120,51 @@ def config_of(arm: Arm) -> RunConfig:
     return arm.judging({**first, **arm.entry.options, "lr": first["lr"]})[0]
 
 
-def phases(config: RunConfig) -> list[tuple[float, RunConfig]]:
-    """Return a run's parts that take steps of their own kind, each with its share of the run.
-
-    Example:
-        >>> [(share, one.options) for share, one in phases(RunConfig("ode_fit", "adam_lbfgs"))]
-        [(0.5, {'switch': 1.0}), (0.5, {'switch': 0.0})]
-    """
-    defaults = get(config.contender).defaults
-    if "switch" not in defaults:
+def _phases(config: RunConfig) -> list[tuple[float, RunConfig]]:
+    """Return a run's parts that take steps of their own kind, each with its share of the run."""
+    options = {**get(config.contender).defaults, **config.options}
+    if "switch" not in options:
         return [(1.0, config)]
-    switch = config.options.get("switch", defaults["switch"])
-    return [
-        (share, replace(config, options={**config.options, "switch": only}))
-        for share, only in ((switch, 1.0), (1 - switch, 0.0))
-        if share
-    ]
+    first, second = (
+        replace(config, options={**config.options, "switch": only}) for only in (1.0, 0.0)
+    )
+    return [(options["switch"], first), (1 - options["switch"], second)]
 
 
-def _timed(
-    part: str, study: Contest, rounds: int, clock: Clock, share: float, on_progress: OnProgress
-) -> TaskTimes:
+def _time(
+    study: Contest, rounds: int, clock: Clock, share: float, on_progress: OnProgress
+) -> dict[str, Any]:
+    """Return the times of a contest's contenders, and of the reference over all its groups."""
     on_progress(f"{study.task}: preparing", 0.0)
-    entered = {arm.entry.entrant: Entered(arm, clock) for arm in study.arms()}
-    beside = entered.pop(study.reference)
-    pairs = [Pair(f"{study.task}: {name}", one.run, beside.run) for name, one in entered.items()]
-    times = race(pairs, rounds, on_progress, share)
-    found = {
-        name: EvaluationTime(*own, evaluations=one.evaluations)
-        for (name, one), own in zip(entered.items(), times, strict=True)
+    entered = {
+        arm.entry.entrant: [(part, Course(one, clock)) for part, one in _phases(config_of(arm))]
+        for arm in study.arms()
     }
-    return TaskTimes(part, study.reference, found)
+    beside = partial(_evaluate, entered.pop(study.reference))
+    pairs = [
+        Pair(f"{study.task}: {name}", partial(_evaluate, courses), beside)
+        for name, courses in entered.items()
+    ]
+    times = race(pairs, rounds, on_progress, share)
+    return {
+        "contenders": {
+            name: {
+                "evaluations": sum(course.evaluations for _, course in courses),  # in a group
+                "seconds": list(own),  # of an evaluation with its share of a step, by round
+                "reference_seconds": list(other),
+                "milliseconds": _quartiles(1e3 * one for one in own),
+                "ratio": _quartiles(divide(own, other)),
+            }
+            for (name, courses), (own, other) in zip(entered.items(), times, strict=True)
+        },
+        "reference_milliseconds": _quartiles(1e3 * one for _, other in times for one in other),
+    }
+
+
+def _evaluate(courses: Sequence[tuple[float, Course]]) -> float:
+    """Return the seconds of an evaluation, weighted as a run would."""
+    return math.fsum(share * course.run() for share, course in courses)
+
+
+def _quartiles(values: Iterable[float]) -> dict[str, float]:
+    return asdict(Quartiles.of(list(values)))
