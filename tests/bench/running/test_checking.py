@@ -144,6 +144,20 @@ def test_fields_of_other_versions_are_ignored_and_kept(store: Store, tmp_path: P
     assert len(packing.contents().records) == 2
 
 
+def test_a_report_shows_records_that_were_measured_differently(
+    tmp_path: Path, store: Store
+) -> None:
+    older, newer = plain_record(), plain_record(seed=1)
+    newer["test"]["arrived"] = 1.0
+    other = plain_record(seed=2)
+    other.update(metric="error", goal="min", test={"error": 0.25})
+    for point in other["curve"]:
+        point["valid"] = {"error": 0.5}
+    for plain in (older, newer, other):
+        write(store, plain)
+    assert main(["report", "--store", str(store.folder), "--out", str(tmp_path / "page.html")]) == 0
+
+
 def test_a_report_names_all_that_it_leaves_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -89,7 +89,8 @@ def final(record: Record, metric: Metric, split: Literal["valid", "test"] = "tes
     """Return where a run ended; the worst if it did not get there."""
     if record.status not in MEASURED:
         return metric.worst
-    value = record.test[metric.name] if split == "test" else record.curve[-1].valid[metric.name]
+    measures = record.test if split == "test" else record.curve[-1].valid
+    value = measures.get(metric.name, math.nan)  # another version of a task may not measure it
     return metric.worst if math.isnan(value) else value
 
 

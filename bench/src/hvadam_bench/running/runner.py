@@ -211,15 +211,14 @@ def _resumed(training: Training, path: Path, identity: Mapping[str, Any]) -> Tra
     content = checkpoints.load(path)
     if content is None:
         return training
-    if foreign := _differences(content, identity):
-        why = f"is of another run ({foreign})"
-    else:
-        try:
+    try:
+        foreign = _differences(content, identity)
+        if not foreign:
             training.load_state_dict(content["training"])
-        except Exception as error:
-            why = f"does not fit ({_one_line(error)})"
-        else:
             return training
+        why = f"is of another run ({foreign})"
+    except Exception as error:  # it may hold anything
+        why = f"does not fit ({_one_line(error)})"
     warnings.warn(f"{path} {why}: the run starts over.", stacklevel=3)
     checkpoints.set_seed(config.seed)
     return Training(config)
