@@ -182,12 +182,9 @@ def test_a_kill_after_the_record_is_written_leaves_no_checkpoint(
             run(config(), store)
     path = store.checkpoint_path(config())
     assert path.exists()
-    [record] = store.beside_checkpoints()
-    assert record == store.get(config())
     toys.before_step = lambda step: pytest.fail("trained")
     run(config(), store)
     assert not path.exists()
-    assert list(store.beside_checkpoints()) == []
 
 
 @pytest.mark.parametrize(

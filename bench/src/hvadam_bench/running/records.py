@@ -23,11 +23,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 from hvadam._version import __version__
 from hvadam_bench.errors import RefusedError
-from hvadam_bench.running.checking import check_record
+from hvadam_bench.running.checking import Count, Name, read
 from hvadam_bench.running.config import RunConfig, key_of
 from hvadam_bench.running.files import read_packed, write_atomically, write_packed
 
@@ -49,13 +49,13 @@ BROKEN = "line"  # in place of the key of what is damaged
 class Point:
     """One evaluation on the way."""
 
-    step: int  # batches seen, or evaluations of the loss by line searches; 0 is before training
-    examples: int
+    step: Count  # batches seen, or evaluations of the loss by line searches; 0 is before training
+    examples: Count
     seconds: float  # in training, without evaluations
     train_loss: float | None  # mean over the batches since the last point
     valid: Mapping[str, float]  # what the task measured on the validation split
     # HVAdam's gain, the hidden part's share of the step, alignment and restarts, by network.
-    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    diagnostics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Record:
     train_seconds: float
     evaluation_seconds: float
     environment: Mapping[str, Any]  # versions, hardware, commit and whether it was dirty
-    artifacts: tuple[str, ...] = ()  # names of files beside the record
+    artifacts: tuple[Name, ...] = ()  # of files beside the record
     title: str = ""  # the task's, for people
     metric: str = "loss"  # the measure that counts, a key of `test` and of each point's `valid`
     goal: Literal["min", "max"] = "min"  # whether less or more of it is better
@@ -91,7 +91,7 @@ class Record:
     role: Role = "judged"
     decay: Mapping[str, Decay] = field(default_factory=dict)  # by network, as it was really used
     test_parts: tuple[float, ...] = ()  # the metric over equal parts of the test split, if known
-    gradient_evaluations: int = 0  # backward passes of losses, all networks together
+    gradient_evaluations: Count = 0  # backward passes of losses, all networks together
     # Whether it had the machine to itself, so that its seconds can be compared; None if unknown.
     alone: bool | None = None
 
@@ -112,18 +112,17 @@ class Record:
         Raises:
             ValueError: a value is not what it must be.
         """
-        check_record(plain, get_args(Status), MEASURED, get_args(Role))
-        own = {
-            "config": RunConfig.from_json(plain["config"]),
-            "curve": tuple(Point(**_known(Point, point)) for point in plain["curve"]),
-            "artifacts": tuple(plain.get("artifacts", ())),
-            "test_parts": tuple(plain.get("test_parts", ())),
-            "decay": {
-                network: Decay(**_known(Decay, decay))
-                for network, decay in plain.get("decay", {}).items()
-            },
-        }
-        return cls(**{**_known(cls, plain), **own})
+        unknown = sorted(set(plain["config"]) - {one.name for one in fields(RunConfig)})
+        if unknown:
+            raise ValueError(f"config has {', '.join(map(repr, unknown))}, which is not known here")
+        record: Record = read(cls, plain)
+        if any(record.metric not in point.valid for point in record.curve):
+            raise ValueError(f"curve has a point without {record.metric!r}, its metric")
+        if record.status in MEASURED and not record.curve:
+            raise ValueError(f"curve is empty, and its status is {record.status!r}")
+        if record.status in MEASURED and record.metric not in record.test:
+            raise ValueError(f"test has no {record.metric!r}, its metric")
+        return record
 
     def to_line(self) -> str:
         """Return the record as one line of JSON, with a checksum in it."""
@@ -179,16 +178,6 @@ class Store:
     def checkpoint_path(self, config: RunConfig) -> Path:
         """Return where a run under way keeps what it needs to go on after a crash."""
         return self.path(config).with_suffix(".checkpoint")
-
-    def beside_checkpoints(self) -> Iterator[Record]:
-        """Give the records that have a checkpoint beside them, or a draft of one.
-
-        What cannot be read is left out.
-        """
-        left = self.folder.glob("*/*/*.checkpoint*")
-        names = {path.with_name(path.name.lstrip(".").partition(".")[0] + ".json") for path in left}
-        found = (_read(path) for path in sorted(names) if path.exists())
-        yield from (record for record in found if isinstance(record, Record))
 
     def artifacts_path(self, config: RunConfig) -> Path:
         """Return the folder of what a run made to look at, if it made any."""
@@ -263,10 +252,10 @@ class Store:
         Raises:
             UnreadableError: one of them cannot be read.
         """
-        for found in self._all():
-            if isinstance(found, UnreadableError):
-                raise found.with_traceback(None)  # it may be kept, and raised again
-            yield found
+        records, unreadable = self.contents()
+        for fault in unreadable:
+            raise fault.with_traceback(None)  # it may be kept, and raised again
+        yield from records
 
     def contents(self, tasks: Collection[str] | None = None) -> Contents:
         """Return all records that can be read, in the order of `iter`, and what else there is.
@@ -411,11 +400,6 @@ def _parse(line: str) -> dict[str, Any]:
 
 def _to_line(plain: Mapping[str, Any]) -> str:
     return json.dumps({**plain, "checksum": _checksum(plain)}, separators=(",", ":"))
-
-
-def _known(kind: type[Any], plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of plain values that a class has fields for."""
-    return {one.name: plain[one.name] for one in fields(kind) if one.name in plain}
 
 
 def _is_less(record: Record, known: Record) -> bool:

@@ -89,6 +89,7 @@ class Sweep:
         self.refused: dict[str, str] = {}  # task -> why its runs cannot start
         self.store = store
         self._arms = [arm for contest in contests for arm in contest.arms()]
+        self._over: list[RunConfig] = []  # what was recorded before
         self.discarded = self._discarded(contents)  # what of the store does not count, in words
         self._losses: dict[str, Loss] = {}
         self._running: dict[str, tuple[Arm, Planned, float]] = {}
@@ -104,7 +105,8 @@ class Sweep:
         with suppress(OSError):  # a full disk shows in the runs
             for contest in self.contests:
                 self.store.note_reference(contest.task, contest.scale, contest.reference)
-        self._clear_away()
+        for config in self._over:
+            checkpoints.remove(self.store.checkpoint_path(config))  # which a kill left beside it
         ready = self._ready()
         while ready or self._running or self._elsewhere:
             while ready and len(self._running) < engine.slots:
@@ -186,19 +188,15 @@ class Sweep:
         sleep(max(0.0, loss.time + PAUSES[loss.attempts - 1] - monotonic()))
         return [(loss.arm, loss.planned)]
 
-    def _clear_away(self) -> None:
-        """Delete the checkpoints that a kill left beside records which are over."""
-        for record in self.store.beside_checkpoints():
-            if self._is_ours(record.config) and is_over(record):
-                checkpoints.remove(self.store.checkpoint_path(record.config))
-
     def _discarded(self, contents: Contents) -> list[str]:
         """Return what of a store cannot be read, and which results would be others today."""
         old: Counter[tuple[str, str]] = Counter()
         for record in contents.records:
-            config = record.config
-            if self._is_ours(config) and record.status in FINAL and not is_over(record):
-                old[config.task, outdated(record)] += 1
+            if self._is_ours(record.config) and record.status in FINAL:
+                if is_over(record):
+                    self._over.append(record.config)
+                else:
+                    old[record.config.task, outdated(record)] += 1
         return [
             *(f"{one.fault}: it is run again if it is needed" for one in contents.unreadable),
             *(f"{told(n, task)} {why}: run again as needed" for (task, why), n in old.items()),
