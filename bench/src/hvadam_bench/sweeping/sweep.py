@@ -32,9 +32,8 @@ from hvadam_bench.running.runner import discarded, is_over, outdated, recorded
 from hvadam_bench.running.sources import told
 from hvadam_bench.sweeping.contest_results import ContestResults, read_contest
 from hvadam_bench.sweeping.costs import Costs
-from hvadam_bench.sweeping.engines import Engine, Job, Outcome
+from hvadam_bench.sweeping.engines import Engine, Job, Outcome, curve_of
 from hvadam_bench.sweeping.ledger import Ledger
-from hvadam_bench.sweeping.pruning import curve_of
 from hvadam_bench.sweeping.search import Arm, Contest, Planned
 
 # Seconds from each loss of a run to its next attempt, from its checkpoint; then it stays lost.
@@ -244,24 +243,17 @@ class Sweep:
         config = planned.config
         if outcome.kind == "over" and not outcome.reason:  # it was edited while it ran
             return f"{discarded(config, self.store) or 'it left no record'}."
-        if outcome.kind == "crashed" and _is_free(config, self.store):
-            task = tasks.get(config.task)
-            record = Record(
-                *(config, "failed", outcome.reason, (), {}, 0.0, 0.0, {}),
-                title=task.title,
-                metric=task.metric,
-                goal=task.goal,
-                study=self.name,
-                role=planned.role,
-            )
-            with suppress(OSError):  # such as a full disk, which may be what it was lost to
+        # A full disk may be what it was lost to; what cannot be read stays.
+        with suppress(OSError, UnreadableError):
+            if outcome.kind == "crashed" and self.store.get(config) is None:
+                task = tasks.get(config.task)
+                record = Record(
+                    *(config, "failed", outcome.reason, (), {}, 0.0, 0.0, {}),
+                    title=task.title,
+                    metric=task.metric,
+                    goal=task.goal,
+                    study=self.name,
+                    role=planned.role,
+                )
                 self.store.put(record)
         return outcome.reason
-
-
-def _is_free(config: RunConfig, store: Store) -> bool:
-    """Tell whether a run has no record yet, readable or not."""
-    try:
-        return store.get(config) is None
-    except UnreadableError:
-        return False
