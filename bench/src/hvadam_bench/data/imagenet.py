@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hvadam_bench.data._spec import DataError, DataSet, refusal
+from hvadam_bench.data import DataError, DataSet, refusal
 
 
 @dataclass(frozen=True)

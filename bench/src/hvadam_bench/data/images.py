@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hvadam_bench.data._spec import DataError, DataSet, File, Source, lacking, read, refusal
+from hvadam_bench.data import DataError, DataSet, File, Source, lacking, read, refusal
 
 
 @dataclass(frozen=True)

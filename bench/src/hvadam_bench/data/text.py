@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hvadam_bench.data._spec import DataSet, File, Source, lacking, read, refusal
+from hvadam_bench.data import DataSet, File, Source, lacking, read, refusal
 
 
 @dataclass(frozen=True)

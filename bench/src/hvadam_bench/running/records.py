@@ -96,7 +96,7 @@ class Record:
     alone: bool | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values; without what is not known, as records of before are written."""
+        """Return plain values, without those fields of later versions that say nothing."""
         plain = {**asdict(self), "config": self.config.to_json()}
         for name, unknown in (("alone", None), ("test_parts", ()), ("published_from", "")):
             if plain[name] == unknown:

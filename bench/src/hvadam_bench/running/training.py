@@ -31,6 +31,8 @@ BOUND = 1e6
 # Of training data, for batch-norm statistics: a thousand examples and more, while an epoch may be
 # 400 batches.
 BATCHES = 64
+# What a checkpoint carries of a training as it is.
+CARRIED = ("step", "artifacts", "gradient_evaluations", "train_seconds", "evaluation_seconds")
 # What a point of the curve keeps of HVAdam's diagnostics.
 WATCHED = ("hidden_gain", "hidden_share", "alignment", "restarts")
 
@@ -211,14 +213,10 @@ class Training:
             "optimizers": {name: o.state_dict() for name, o in self.optimizers.items()},
             "problem": self.problem.state_dict(),
             "random": checkpoints.random_state(),
-            "step": self.step,
             "first": dict(self._first),
             "losses": self._losses,
             "curve": [asdict(point) for point in self.curve],
-            "artifacts": dict(self.artifacts),
-            "gradient_evaluations": self.gradient_evaluations,
-            "train_seconds": self.train_seconds,
-            "evaluation_seconds": self.evaluation_seconds,
+            **{name: copy.copy(getattr(self, name)) for name in CARRIED},
             "alone": self.alone,
         }
 
@@ -231,14 +229,11 @@ class Training:
         groups = [group for o in self.optimizers.values() for group in o.param_groups]
         self._rates = [(g, lr) for g, (_, lr) in zip(groups, self._rates, strict=True)]
         self.problem.load_state_dict(state["problem"])
-        self.step = state["step"]
         self._first = dict(state["first"])
         self._losses = state["losses"]
         self.curve = [Point(**point) for point in state["curve"]]
-        self.artifacts = dict(state["artifacts"])
-        self.gradient_evaluations = state["gradient_evaluations"]
-        self.train_seconds = state["train_seconds"]
-        self.evaluation_seconds = state["evaluation_seconds"]
+        for name in CARRIED:
+            setattr(self, name, copy.copy(state[name]))
         self._alone_before = state["alone"]
         checkpoints.set_random_state(state["random"])
 
@@ -271,7 +266,7 @@ class Training:
         return found
 
     def _as_numbers(self, measures: Any, split: Split) -> dict[str, float]:
-        """Return measures as floats, refused where nobody could judge a run by them."""
+        """Return measures as floats; refuse those that nobody could judge a run by."""
         who, metric = f"{self.task.name}: evaluate({split!r})", self.task.metric
         if not isinstance(measures, Mapping) or metric not in measures:
             got = ", ".join(map(str, measures)) if isinstance(measures, Mapping) else measures
