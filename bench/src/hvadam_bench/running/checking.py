@@ -33,6 +33,11 @@ def is_number(value: Any) -> bool:
     return abs(value) <= sys.float_info.max  # so that a NaN fails
 
 
+def is_count(value: Any, least: int = 1) -> bool:
+    """Tell whether a value is a whole number of at least so many."""
+    return isinstance(value, int) and is_number(value) and value >= least
+
+
 def read(kind: Any, plain: Any, where: str = "") -> Any:
     """Return plain values as a class, or as what the type of a class's field says.
 
@@ -109,10 +114,6 @@ def _is_shallow(value: Any, depth: int = DEPTH) -> bool:
     return depth > 0 and all(_is_shallow(one, depth - 1) for one in inner)
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and is_number(value) and value >= 0
-
-
 def _is_options(value: Any) -> bool:
     return isinstance(value, dict) and _is_shallow(value) and is_number(value.get("lr", 0.0))
 
@@ -132,7 +133,7 @@ _PLAIN = {
 
 # Types of fields that say more than a class.
 Name = Annotated[str, Rule(is_name, "a plain name, without a path in it")]
-Count = Annotated[int, Rule(_is_count, "a whole number of at least 0")]
+Count = Annotated[int, Rule(lambda n: is_count(n, 0), "a whole number of at least 0")]
 Options = Annotated[
     Mapping[str, Any], Rule(_is_options, "a table of options with a number as its learning rate")
 ]

@@ -282,12 +282,10 @@ class Store:
         lines: dict[str, dict[str, str]] = {}
         for path in sorted(self.packed.glob(f"*{PACKED}")):
             own = lines[path.name.removesuffix(PACKED)] = {}
-            for number, line in enumerate(_packed_lines(path), 1):
-                try:
-                    plain = _parse(line)
-                    own[key_of(plain["config"])] = _to_line(plain)
-                except (ValueError, TypeError, KeyError) as error:
-                    raise _damaged(path, f"line {number}: {error}") from error
+            for key, plain in _lines_of(path).items():
+                if isinstance(plain, UnreadableError):
+                    raise plain
+                own[key] = _to_line(plain)
         for path in sorted(self.folder.glob("*/*/*.json")):
             if isinstance(record := _read(path), Record):
                 text = _to_line(_parse(path.read_text(encoding="utf-8")))
@@ -318,31 +316,30 @@ class Store:
 
 @lru_cache(maxsize=64)
 def _unpacked(path: Path, version: tuple[int, ...]) -> Mapping[str, Record | UnreadableError]:
-    """Return the records of a packed file by their keys; read again once the file has changed.
+    """Return the records of a packed file by their keys; read again once the file has changed."""
+    return {
+        key: one if isinstance(one, UnreadableError) else _record(f"{path}, {key},", one)
+        for key, one in _lines_of(path).items()
+    }
+
+
+def _lines_of(path: Path) -> dict[str, dict[str, Any] | UnreadableError]:
+    """Return the plain values of a packed file by their keys.
 
     What is damaged, and so has no key, stands under `BROKEN` and its line.
     """
-    found: dict[str, Record | UnreadableError] = {}
     try:
-        lines = _packed_lines(path)
-    except UnreadableError as error:
-        return {BROKEN: error}
+        lines = read_packed(path)
+    except ValueError as error:
+        return {BROKEN: _damaged(path, str(error))}
+    found: dict[str, dict[str, Any] | UnreadableError] = {}
     for number, line in enumerate(lines, 1):
         try:
             plain = _parse(line)
-            key = key_of(plain["config"])
+            found[key_of(plain["config"])] = plain
         except (ValueError, TypeError, KeyError) as error:
             found[f"{BROKEN} {number}"] = _damaged(path, f"line {number}: {error}")
-        else:
-            found[key] = _record(f"{path}, {key},", plain)
     return found
-
-
-def _packed_lines(path: Path) -> list[str]:
-    try:
-        return read_packed(path)
-    except ValueError as error:
-        raise _damaged(path, str(error)) from error
 
 
 def _read(path: Path) -> Record | UnreadableError:
