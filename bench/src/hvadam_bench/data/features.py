@@ -212,7 +212,7 @@ def train(name: str, data: ImageData) -> FeatureNetwork:
 
 @torch.no_grad()
 def accuracy(network: FeatureNetwork, part: Images) -> float:
-    """Return the share of images told apart, in percent."""
+    """Return the share of images that are classified right, in percent."""
     logits = [network(_levels(p)) for p in torch.tensor(part.pixels).split(_BATCH)]
     return 100 * (torch.cat(logits).argmax(1) == torch.tensor(part.labels)).double().mean().item()
 

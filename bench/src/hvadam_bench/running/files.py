@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from hvadam_bench.errors import RefusedError
+from hvadam_bench.registry import RefusedError
 
 try:
     import fcntl

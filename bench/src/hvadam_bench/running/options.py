@@ -78,7 +78,7 @@ def settings_of(task: Task, config: RunConfig) -> dict[str, Any]:
 def options_of(
     spec: contenders.OptimizerSpec, config: RunConfig, problem: Problem
 ) -> dict[str, Any]:
-    """Return what a contender is built with: the run's word, else the task's, else its own."""
+    """Return what a contender is built with: the run's options before the task's before its own."""
     options: dict[str, Any] = {}
     if "weight_decay" in spec.defaults:
         options["weight_decay"] = problem.weight_decay

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from hvadam._version import __version__
-from hvadam_bench.errors import RefusedError
+from hvadam_bench.registry import RefusedError
 from hvadam_bench.running.checking import Count, Name, read
 from hvadam_bench.running.config import RunConfig, key_of
 from hvadam_bench.running.files import read_packed, write_atomically, write_packed
@@ -73,7 +73,7 @@ class Record:
 
     config: RunConfig
     status: Status
-    reason: str  # why it did not end as "done"; "" else
+    reason: str  # why it did not end as "done", or ""
     curve: tuple[Point, ...]
     test: Mapping[str, float]  # measured once, at the end; empty if it did not get there
     train_seconds: float

@@ -28,7 +28,7 @@ import torch
 
 from hvadam.info import versions
 from hvadam_bench import tasks
-from hvadam_bench.errors import RefusedError
+from hvadam_bench.registry import RefusedError
 from hvadam_bench.running import checkpoints, machine
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.files import locked
@@ -53,7 +53,7 @@ class PrunedError(Exception):
 
 
 class Watcher:
-    """Who wants to see a run while it runs; this one looks away. Override what is of interest."""
+    """See a run while it runs. This class looks away: override the events of interest."""
 
     def started(self, config: RunConfig, steps: int, step: int, curve: Sequence[Point]) -> None:
         """See a run of so many steps begin, or go on after a crash from `step` and `curve`."""
@@ -90,7 +90,7 @@ def run(
         store: Where the record, and the checkpoints on the way, go.
         study: The recipe or command that the run is made for.
         role: What the run is made for: to choose options, or to judge them.
-        watcher: Who is told of the progress.
+        watcher: What sees the progress.
         threads: How many torch may use.
         checkpoint_seconds: From one checkpoint to the next; evaluations make one too.
 
@@ -271,7 +271,7 @@ def reproducible(threads: int) -> Iterator[None]:
 
 @contextmanager
 def _interrupts() -> Iterator[threading.Event]:
-    """Enter a context in which Ctrl-C sets an event, for in mid-step nothing can be saved.
+    """Enter a context in which Ctrl-C sets an event, because nothing can be saved in mid-step.
 
     A second Ctrl-C interrupts at once.
     """

@@ -1,4 +1,4 @@
-"""Whose code a record was made with: that of a user's task or contender changes between runs."""
+"""The code that a record was made with: a user's task or contender changes between runs."""
 
 from __future__ import annotations
 

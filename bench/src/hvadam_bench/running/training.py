@@ -16,8 +16,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.utils import clip_grad_norm_
 
 from hvadam_bench import contenders, tasks
-from hvadam_bench.errors import RefusedError
-from hvadam_bench.registry import is_name
+from hvadam_bench.registry import RefusedError, is_name
 from hvadam_bench.running import checkpoints
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.machine import Company
@@ -28,8 +27,8 @@ from hvadam_bench.tasks import Problem, Split
 # A loss beyond this many times the network's first one, or times 1 if that was smaller, will not
 # come back: a learning rate ten times too large passes it within a few dozen steps.
 BOUND = 1e6
-# Of training data, for batch-norm statistics: a thousand examples and more, while an epoch may be
-# 400 batches.
+# Batches of training data for batch-norm statistics: a thousand examples and more, while an epoch
+# may be 400 batches.
 BATCHES = 64
 # What a checkpoint carries of a training as it is.
 CARRIED = ("step", "artifacts", "gradient_evaluations", "train_seconds", "evaluation_seconds")
@@ -72,7 +71,7 @@ class Training:
             name: contenders.create(config.contender, network, **options)
             for name, network in networks.items()
         }
-        # Of the run, for which the schedule is; contenders with line searches have their own rate.
+        # The share of the run that the schedule is for: line searches have their own rate.
         self._scheduled = options.get("switch", 0.0) if self.spec.closure else 1.0
         self.decay = {name: decay_of(self.spec, o) for name, o in self.optimizers.items()}
         count = settings.get("evaluations", self.task.evaluations)
@@ -194,7 +193,7 @@ class Training:
         return point
 
     def test(self) -> dict[str, float]:
-        """Return the measures of the test split, for the end.
+        """Measure the test split, at the end.
 
         Raises:
             DivergedError: one of them is not finite.

@@ -21,8 +21,7 @@ from typing import Any, Literal, NamedTuple
 from hvadam_bench import contenders
 from hvadam_bench import tasks as known_tasks
 from hvadam_bench.analysis import statistics
-from hvadam_bench.errors import RefusedError
-from hvadam_bench.registry import instead
+from hvadam_bench.registry import RefusedError, instead
 from hvadam_bench.running.config import RunConfig, entrant
 from hvadam_bench.running.records import Record, Role
 from hvadam_bench.sweeping.ledger import Ledger
@@ -37,7 +36,7 @@ PrunerName = Literal["none", "median", "halving"]
 
 @dataclass(frozen=True)
 class Entry:
-    """Who competes, and how.
+    """A contender of a contest, and how it competes.
 
     Attributes:
         contender: One of `hvadam_bench.contenders.names()`.
@@ -72,7 +71,7 @@ class Contest:
 
     Attributes:
         task: One of `hvadam_bench.tasks.names()`.
-        entries: Who competes.
+        entries: The contenders.
         scale, protocol, settings: As in `RunConfig`.
         tuning_settings: What tuning runs have instead of some of these, such as half the steps.
         budget: "equal" for as many trials each; "published" to repeat what a paper did, where one
@@ -85,7 +84,7 @@ class Contest:
         seeds: Runs of each winner.
         first_seed: Of these; another where a contest judges anew what an earlier one has judged.
         pruner: What stops hopeless trials early, the same for all; never a winner's runs.
-        reference: Who the others are compared with.
+        reference: The contender that the others are compared with.
         only: Which contenders to run, if not all; the budget stays that of all.
     """
 
@@ -335,8 +334,8 @@ def narrowed(
     Args:
         contests: What to narrow.
         tasks: Which of them to keep, by task.
-        contenders: Who is to run.
-        reference: Whom the others are compared with; it runs, named among them or not.
+        contenders: The contenders to run.
+        reference: The one that the others are compared with; it runs, named among them or not.
         options: What all contenders have instead of their own.
         settings: What the tasks have instead of theirs, in tuning too.
         rates: The learning rates that everyone tries, instead of a search.

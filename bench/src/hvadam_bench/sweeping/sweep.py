@@ -126,7 +126,7 @@ class Sweep:
 
     @property
     def lost(self) -> list[Loss]:
-        """Return the runs that came to no end, however often they were tried."""
+        """Return the runs that did not end, however often they were tried."""
         return list(self._losses.values())
 
     def results(self) -> list[ContestResults]:
@@ -144,7 +144,7 @@ class Sweep:
             judged = [] if tuned.best is None else list(filter(self.ledger.get, judging))
             over += len(tuned.runs) + len(judged)
             total += len(tuning) + len(judging)
-            # Of one contender, all that tune take as long, and all that judge.
+            # All runs of one contender that tune take as long, and so do all that judge.
             for runs, done in ((tuning, tuned.runs), (judging, judged)):
                 seconds += (len(runs) - len(done)) * self.costs.of(runs[0]) if runs else 0.0
         now, part = monotonic(), 0.0
