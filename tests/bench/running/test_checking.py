@@ -14,8 +14,9 @@ from made_records import made_record
 
 from hvadam.__main__ import main
 from hvadam._version import __version__
+from hvadam_bench.running.checking import to_line
 from hvadam_bench.running.config import RunConfig, key_of
-from hvadam_bench.running.records import Record, Store, UnreadableError, _to_line
+from hvadam_bench.running.records import Record, Store, UnreadableError
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -31,7 +32,7 @@ def write(store: Store, plain: dict[str, Any]) -> Path:
     """Write plain values as a record that nobody but a reader could object to."""
     path = store.folder / "digits_mlp-smoke" / "adam" / f"{key_of(plain['config'])}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_to_line(plain))
+    path.write_text(to_line(plain))
     return path
 
 
@@ -136,14 +137,14 @@ def test_fields_of_other_versions_are_ignored_and_kept(store: Store, tmp_path: P
     packing = Store(store.folder, tmp_path / "packed")
     [path] = packing.pack()
     lines = gzip.decompress(path.read_bytes()).decode().splitlines()
-    assert sorted(lines) == sorted(map(_to_line, (newer, older)))
+    assert sorted(lines) == sorted(map(to_line, (newer, older)))
     # A line that cannot be read at all stays too.
     strange = plain_record(seed=2)
     strange["config"]["precision"] = "bf16"
-    text = "\n".join([*lines, _to_line(strange), ""])
+    text = "\n".join([*lines, to_line(strange), ""])
     path.write_bytes(gzip.compress(text.encode()))
     packing.pack()
-    assert _to_line(strange) in gzip.decompress(path.read_bytes()).decode().splitlines()
+    assert to_line(strange) in gzip.decompress(path.read_bytes()).decode().splitlines()
     assert len(packing.contents().records) == 2
 
 

@@ -1,4 +1,4 @@
-"""Plain values of JSON read as classes, so that whoever reads a record can rely on its fields.
+"""Plain values of JSON: a line with a checksum, and classes whose fields a reader can rely on.
 
 Records are merged between machines and versions. A field that a class does not know is a newer
 version's and is left out; one with a value that nobody here could use is refused by its name.
@@ -6,6 +6,8 @@ version's and is left out; one with a value that nobody here could use is refuse
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -24,6 +26,34 @@ class Rule(NamedTuple):
 
     holds: Callable[[Any], bool]
     words: str
+
+
+def parse(line: str) -> dict[str, Any]:
+    """Return the plain values of a line, without their checksum.
+
+    Raises:
+        ValueError: they are not as they were written.
+    """
+    try:
+        plain = json.loads(line)
+        if not isinstance(plain, dict) or plain.pop("checksum", None) != _checksum(plain):
+            raise ValueError("its checksum is wrong")
+        if "\\ud" in line:  # half a character, which no page could show
+            json.dumps(plain, ensure_ascii=False).encode()
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    return plain
+
+
+def to_line(plain: Mapping[str, Any]) -> str:
+    """Return plain values as one line of JSON, with a checksum in it."""
+    return json.dumps({**plain, "checksum": _checksum(plain)}, separators=(",", ":"))
+
+
+def _checksum(plain: Mapping[str, Any]) -> str:
+    """Return a hash of plain values, whatever their order and however they are written."""
+    canonical = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
 def is_number(value: Any) -> bool:

@@ -16,8 +16,6 @@ and, where there is one, a folder of packed records to go on from:
 from __future__ import annotations
 
 import glob
-import hashlib
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -27,7 +25,7 @@ from typing import Any, Literal, NamedTuple
 
 from hvadam._version import __version__
 from hvadam_bench.registry import RefusedError
-from hvadam_bench.running.checking import Count, Name, read
+from hvadam_bench.running.checking import Count, Name, parse, read, to_line
 from hvadam_bench.running.config import RunConfig, key_of
 from hvadam_bench.running.files import read_packed, write_atomically, write_packed
 
@@ -126,7 +124,7 @@ class Record:
 
     def to_line(self) -> str:
         """Return the record as one line of JSON, with a checksum in it."""
-        return _to_line(self.to_json())
+        return to_line(self.to_json())
 
     @classmethod
     def from_line(cls, line: str) -> Record:
@@ -135,7 +133,7 @@ class Record:
         Raises:
             ValueError: the line is none, or not as it was written.
         """
-        return cls.from_json(_parse(line))
+        return cls.from_json(parse(line))
 
 
 class UnreadableError(RefusedError):
@@ -285,10 +283,10 @@ class Store:
             for key, plain in _lines_of(path).items():
                 if isinstance(plain, UnreadableError):
                     raise plain
-                own[key] = _to_line(plain)
+                own[key] = to_line(plain)
         for path in sorted(self.folder.glob("*/*/*.json")):
             if isinstance(record := _read(path), Record):
-                text = _to_line(_parse(path.read_text(encoding="utf-8")))
+                text = to_line(parse(path.read_text(encoding="utf-8")))
                 lines.setdefault(record.config.task, {})[path.stem] = text
         paths = {task: self.packed / f"{task}{PACKED}" for task in sorted(lines)}
         for task, path in paths.items():
@@ -335,7 +333,7 @@ def _lines_of(path: Path) -> dict[str, dict[str, Any] | UnreadableError]:
     found: dict[str, dict[str, Any] | UnreadableError] = {}
     for number, line in enumerate(lines, 1):
         try:
-            plain = _parse(line)
+            plain = parse(line)
             found[key_of(plain["config"])] = plain
         except (ValueError, TypeError, KeyError) as error:
             found[f"{BROKEN} {number}"] = _damaged(path, f"line {number}: {error}")
@@ -344,7 +342,7 @@ def _lines_of(path: Path) -> dict[str, dict[str, Any] | UnreadableError]:
 
 def _read(path: Path) -> Record | UnreadableError:
     try:
-        plain = _parse(path.read_text(encoding="utf-8"))
+        plain = parse(path.read_text(encoding="utf-8"))
         key = key_of(plain["config"])
     except (ValueError, TypeError, KeyError) as error:
         return _damaged(path, str(error))
@@ -378,35 +376,8 @@ def _damaged(path: Path, why: str) -> UnreadableError:
     return UnreadableError(f"{path} is damaged ({why})", way_out)
 
 
-def _parse(line: str) -> dict[str, Any]:
-    """Return the plain values of a line, without their checksum.
-
-    Raises:
-        ValueError: they are not as they were written.
-    """
-    try:
-        plain = json.loads(line)
-        if not isinstance(plain, dict) or plain.pop("checksum", None) != _checksum(plain):
-            raise ValueError("its checksum is wrong")
-        if "\\ud" in line:  # half a character, which no page could show
-            json.dumps(plain, ensure_ascii=False).encode()
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
-    return plain
-
-
-def _to_line(plain: Mapping[str, Any]) -> str:
-    return json.dumps({**plain, "checksum": _checksum(plain)}, separators=(",", ":"))
-
-
 def _is_less(record: Record, known: Record) -> bool:
     """Tell whether a record says less of a run than a known one, and must not replace it."""
     if known.status not in FINAL or record.status not in FINAL:
         return known.status in FINAL
     return record.status == "pruned" != known.status and record.basis == known.basis
-
-
-def _checksum(plain: Mapping[str, Any]) -> str:
-    """Return a hash of plain values, whatever their order and however they are written."""
-    canonical = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
