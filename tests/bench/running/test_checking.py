@@ -148,8 +148,8 @@ def test_fields_of_other_versions_are_ignored_and_kept(store: Store, tmp_path: P
     assert len(packing.contents().records) == 2
 
 
-def test_a_report_shows_records_that_were_measured_differently(
-    tmp_path: Path, store: Store
+def test_a_report_takes_records_that_were_measured_differently(
+    tmp_path: Path, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     older, newer = plain_record(), plain_record(seed=1)
     newer["test"]["arrived"] = 1.0
@@ -160,6 +160,10 @@ def test_a_report_shows_records_that_were_measured_differently(
     for plain in (older, newer, other):
         write(store, plain)
     assert main(["report", "--store", str(store.folder), "--out", str(tmp_path / "page.html")]) == 0
+    assert capsys.readouterr().err == (
+        "hvadam: 1 record of digits_mlp was judged by 'error', where most are by 'accuracy': "
+        "left out; sweep to make them again.\n"
+    )
 
 
 def test_a_report_names_all_that_it_leaves_out(
