@@ -84,22 +84,20 @@ def read_words(root: Path, files: Sequence[File], counts: Sequence[int]) -> Corp
     return number(*splits)
 
 
-def read_pairs(root: Path, source: File, target: File, count: int | None = None) -> Pairs:
-    """Read two files with a sentence on each line, as many lines in both as expected."""
-    left, right = _lines(root, source), _lines(root, target)
-    expected = len(left) if count is None else count
-    for file, lines in ((source, left), (target, right)):
-        if len(lines) != expected:
-            raise refusal(root / file.path, f"{expected:,} lines", f"{len(lines):,}")
-    return Pairs(left, right)
+def read_pairs(root: Path, source: File, target: File, count: int) -> Pairs:
+    """Read two files with a sentence on each of so many lines."""
+    return Pairs(*(_lines(root, file, count) for file in (source, target)))
 
 
-def _lines(root: Path, file: File) -> list[str]:
+def _lines(root: Path, file: File, count: int) -> list[str]:
     text = _decode(root, file)
     if not text.endswith("\n"):
         raise refusal(root / file.path, "lines that all end", f"{text[-20:]!r} at the end")
     # Not splitlines(): a few sentences hold other characters that it would cut at.
-    return [line.strip() for line in text[:-1].split("\n")]
+    lines = [line.strip() for line in text[:-1].split("\n")]
+    if len(lines) != count:
+        raise refusal(root / file.path, f"{count:,} lines", f"{len(lines):,}")
+    return lines
 
 
 def _decode(root: Path, file: File) -> str:
