@@ -77,6 +77,7 @@ BAD: dict[str, tuple[Change, str]] = {
     "deep": (changing(basis={"a": nested(200)}), r"basis\['a'\] must be nested at most"),
     "status": (changing(status="paused"), "status must be one of"),
     "newer": (configured(precision="bf16"), "config has 'precision', which is not known here"),
+    "no config": (changing(config=5), "config must be a table of names and values, got 5"),
     "older": (lambda plain: plain.pop("curve"), "curve is missing"),
 }
 

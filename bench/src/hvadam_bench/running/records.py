@@ -110,10 +110,10 @@ class Record:
         Raises:
             ValueError: a value is not what it must be.
         """
+        record: Record = read(cls, plain)
         unknown = sorted(set(plain["config"]) - {one.name for one in fields(RunConfig)})
         if unknown:
             raise ValueError(f"config has {', '.join(map(repr, unknown))}, which is not known here")
-        record: Record = read(cls, plain)
         if any(record.metric not in point.valid for point in record.curve):
             raise ValueError(f"curve has a point without {record.metric!r}, its metric")
         if record.status in MEASURED and not record.curve:
