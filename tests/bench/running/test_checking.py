@@ -70,7 +70,11 @@ BAD: dict[str, tuple[Change, str]] = {
     ),
     "string": (changing(test={"accuracy": "high"}), "test must be a table of numbers"),
     "huge": (changing(test={"accuracy": 10**400}), "test must be a table of numbers"),
-    "lr": (configured(options={"lr": "0.01"}), "config.options must be .* learning rate, got"),
+    "lr": (configured(options={"lr": "0.01"}), "config.options must be .* learning rate .*, got"),
+    "negative": (
+        configured(options={"lr": -0.1}),
+        "a learning rate of at least 0, got {'lr': -0.1}",
+    ),
     "curve": (changing(curve=[]), "curve is empty, and its status is 'done'"),
     "metric": (changing(metric="perplexity"), "curve has a point without 'perplexity'"),
     "test": (changing(test={"loss": 1.0}), "test has no 'accuracy'"),
@@ -147,6 +151,18 @@ def test_fields_of_other_versions_are_ignored_and_kept(store: Store, tmp_path: P
     packing.pack()
     assert to_line(strange) in gzip.decompress(path.read_bytes()).decode().splitlines()
     assert len(packing.contents().records) == 2
+
+
+@pytest.mark.parametrize("rates", [(0.0,), (0.0, 0.1)])
+def test_a_report_shows_a_learning_rate_of_zero(
+    rates: tuple[float, ...], tmp_path: Path, store: Store
+) -> None:
+    for rate in rates:
+        plain = plain_record()
+        plain["config"]["options"]["lr"] = rate
+        plain["role"] = "tuning"
+        write(store, plain)
+    assert main(["report", "--store", str(store.folder), "--out", str(tmp_path / "page.html")]) == 0
 
 
 def test_a_report_takes_records_that_were_measured_differently(

@@ -145,7 +145,10 @@ def _is_shallow(value: Any, depth: int = DEPTH) -> bool:
 
 
 def _is_options(value: Any) -> bool:
-    return isinstance(value, dict) and _is_shallow(value) and is_number(value.get("lr", 0.0))
+    if not isinstance(value, dict) or not _is_shallow(value):
+        return False
+    rate = value.get("lr", 0.0)
+    return is_number(rate) and rate >= 0
 
 
 _TABLE = Rule(lambda value: isinstance(value, dict), "a table of names and values")
@@ -165,5 +168,5 @@ _PLAIN = {
 Name = Annotated[str, Rule(is_name, "a plain name, without a path in it")]
 Count = Annotated[int, Rule(lambda n: is_count(n, 0), "a whole number of at least 0")]
 Options = Annotated[
-    Mapping[str, Any], Rule(_is_options, "a table of options with a number as its learning rate")
+    Mapping[str, Any], Rule(_is_options, "a table of options with a learning rate of at least 0")
 ]
