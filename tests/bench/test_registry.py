@@ -16,8 +16,7 @@ from made_engines import Inline
 
 from hvadam.__main__ import main
 from hvadam_bench import contenders, tasks
-from hvadam_bench.errors import RefusedError
-from hvadam_bench.registry import PLUGINS, code_of
+from hvadam_bench.registry import PLUGINS, RefusedError, code_of
 from hvadam_bench.running import files
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Store

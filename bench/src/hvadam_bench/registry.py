@@ -29,10 +29,15 @@ from types import ModuleType
 from typing import Any, Generic, NamedTuple, TypeVar
 from zlib import crc32
 
-from hvadam_bench.errors import RefusedError
-
 PLUGINS = "HVADAM_PLUGINS"
 T = TypeVar("T")
+
+
+class RefusedError(ValueError):
+    """A file, folder or name cannot be used; the message, one line, says why and what to do.
+
+    The command line prints it from wherever it comes. Other errors are our own mistakes.
+    """
 
 
 class Source(NamedTuple):

@@ -259,5 +259,6 @@ def test_a_damaged_checkpoint_is_told_of_in_a_sentence(tmp_path: Path) -> None:
     assert done.returncode == 0
     inner = path.relative_to(tmp_path)
     assert done.stderr == (
-        f"hvadam: warning: {inner} is ignored, for its checksum is wrong: the run starts over.\n"
+        f"hvadam: warning: {inner} is ignored, because its checksum is wrong: "
+        "the run starts over.\n"
     )

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_files import as_binary, as_idx, pictures
 from PIL import Image
 
 from hvadam_bench import data
-from hvadam_bench.data import DataError, File, imagenet, images, text
+from hvadam_bench.data import DataError, File, digits, imagenet, images, text
 
 SHARED_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -91,3 +92,12 @@ def test_what_is_missing_is_named_with_the_way_out(
                 data.load(name)
     with pytest.raises(ValueError, match="there is no data set 'cifar'; did you mean 'cifar10'"):
         data.get("cifar")
+
+
+def test_the_split_of_digits_is_fixed_and_stratified() -> None:
+    train, test = digits.load()
+    assert (len(train.labels), len(test.labels)) == (1347, 450)
+    assert torch.equal(train.pixels, digits.load()[0].pixels)
+    assert (train.pixels.min(), train.pixels.max()) == (0, 1)
+    shares = [part.labels.bincount() / len(part.labels) for part in (train, test)]
+    torch.testing.assert_close(*shares, atol=0.002, rtol=0)

@@ -17,8 +17,7 @@ from rich.console import Console
 
 from hvadam_bench import data, terminal
 from hvadam_bench.cli import main
-from hvadam_bench.data import DataError, DataSet, File, Source
-from hvadam_bench.data._spec import lacking, read
+from hvadam_bench.data import DataError, DataSet, File, Source, lacking, read
 from hvadam_bench.data.download import fetch, obtain
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import pickle
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +50,7 @@ def test_cifar_uses_the_official_files_that_are_there(tmp_path: Path) -> None:
         content = as_binary(*pictures(4, 10), classes=10)
         (tmp_path / name).write_bytes(content)
         files.append(File(name, len(content), hashlib.md5(content).hexdigest()))
-    cifar = images._Cifar("small", 10, binary=files, pickled=[File("gone"), File("gone too")])
+    cifar = images._cifar(10, files, [File("gone"), File("gone too")], md5="")
     assert (len(cifar.load(tmp_path).train), cifar.load(tmp_path).missing) == (8, ())
 
     (tmp_path / "one").rename(tmp_path / "one.part")  # as if half downloaded
@@ -75,14 +74,14 @@ def test_a_task_reads_all_of_the_official_cifar_or_says_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Six files of the official names with 20 images each."""
-    folder, official = tmp_path / "none" / "cifar-10-batches-bin", images._CIFAR10.binary
+    # Files of any size and content pass, under the official names.
+    official = [File(path) for path in data.get("cifar10").sources[0].files]
+    folder = tmp_path / "none" / "cifar-10-batches-bin"
     folder.mkdir(parents=True)
     made = [pictures(20, 10) for _ in official]
     for file, content in zip(official, made, strict=True):
         (tmp_path / "none" / file.path).write_bytes(as_binary(*content, classes=10))
-    # Files of any size and content pass, under the official names.
-    small = replace(images._CIFAR10, binary=[File(file.path) for file in official])
-    cifar10 = replace(data.get("cifar10"), load=small.load, missing=small.missing)
+    cifar10 = images._cifar(10, official, [], md5="")
     monkeypatch.setattr(data, "get", lambda name: {"cifar10": cifar10}[name])
     task = tasks.get("cifar10_resnet8")
     settings = {**task.scales["laptop"], "width": 4, "batch_size": 10}

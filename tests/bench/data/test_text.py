@@ -36,7 +36,7 @@ def test_pairs_keep_in_step(tmp_path: Path) -> None:
     (tmp_path / "a.de").write_text("eins\u2028und\nzwei\n")  # a separator inside a sentence
     (tmp_path / "a.en").write_text("one\ntwo\nthree\n")
     with pytest.raises(DataError, match=r"a\.en must be 2 lines, got 3"):
-        text.read_pairs(tmp_path, File("a.de"), File("a.en"))
+        text.read_pairs(tmp_path, File("a.de"), File("a.en"), 2)
     (tmp_path / "a.en").write_text("one\ntwo")
     with pytest.raises(DataError, match=r"a\.en must be lines that all end, got 'one\\ntwo'"):
-        text.read_pairs(tmp_path, File("a.de"), File("a.en"))
+        text.read_pairs(tmp_path, File("a.de"), File("a.en"), 2)

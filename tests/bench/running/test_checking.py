@@ -14,8 +14,9 @@ from made_records import made_record
 
 from hvadam.__main__ import main
 from hvadam._version import __version__
+from hvadam_bench.running.checking import to_line
 from hvadam_bench.running.config import RunConfig, key_of
-from hvadam_bench.running.records import Record, Store, UnreadableError, _to_line
+from hvadam_bench.running.records import Record, Store, UnreadableError
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -31,7 +32,7 @@ def write(store: Store, plain: dict[str, Any]) -> Path:
     """Write plain values as a record that nobody but a reader could object to."""
     path = store.folder / "digits_mlp-smoke" / "adam" / f"{key_of(plain['config'])}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_to_line(plain))
+    path.write_text(to_line(plain))
     return path
 
 
@@ -63,16 +64,24 @@ BAD: dict[str, tuple[Change, str]] = {
     "empty": (configured(task=""), "config.task must be a plain name"),
     "long": (configured(task="x" * 300), "config.task must be a plain name"),
     "no name": (configured(task=3), "config.task must be a plain name"),
-    "artifact": (changing(artifacts=["../../../secret.png"]), "artifacts must be a list of plain"),
+    "artifact": (
+        changing(artifacts=["../../../secret.png"]),
+        r"artifacts\[0\] must be a plain name",
+    ),
     "string": (changing(test={"accuracy": "high"}), "test must be a table of numbers"),
     "huge": (changing(test={"accuracy": 10**400}), "test must be a table of numbers"),
-    "lr": (configured(options={"lr": "0.01"}), "config.options must be .* learning rate, got"),
+    "lr": (configured(options={"lr": "0.01"}), "config.options must be .* learning rate .*, got"),
+    "negative": (
+        configured(options={"lr": -0.1}),
+        "a learning rate of at least 0, got {'lr': -0.1}",
+    ),
     "curve": (changing(curve=[]), "curve is empty, and its status is 'done'"),
     "metric": (changing(metric="perplexity"), "curve has a point without 'perplexity'"),
     "test": (changing(test={"loss": 1.0}), "test has no 'accuracy'"),
-    "deep": (changing(basis={"a": nested(200)}), "basis must be .* nested at most"),
+    "deep": (changing(basis={"a": nested(200)}), r"basis\['a'\] must be nested at most"),
     "status": (changing(status="paused"), "status must be one of"),
     "newer": (configured(precision="bf16"), "config has 'precision', which is not known here"),
+    "no config": (changing(config=5), "config must be a table of names and values, got 5"),
     "older": (lambda plain: plain.pop("curve"), "curve is missing"),
 }
 
@@ -133,15 +142,45 @@ def test_fields_of_other_versions_are_ignored_and_kept(store: Store, tmp_path: P
     packing = Store(store.folder, tmp_path / "packed")
     [path] = packing.pack()
     lines = gzip.decompress(path.read_bytes()).decode().splitlines()
-    assert sorted(lines) == sorted(map(_to_line, (newer, older)))
+    assert sorted(lines) == sorted(map(to_line, (newer, older)))
     # A line that cannot be read at all stays too.
     strange = plain_record(seed=2)
     strange["config"]["precision"] = "bf16"
-    text = "\n".join([*lines, _to_line(strange), ""])
+    text = "\n".join([*lines, to_line(strange), ""])
     path.write_bytes(gzip.compress(text.encode()))
     packing.pack()
-    assert _to_line(strange) in gzip.decompress(path.read_bytes()).decode().splitlines()
+    assert to_line(strange) in gzip.decompress(path.read_bytes()).decode().splitlines()
     assert len(packing.contents().records) == 2
+
+
+@pytest.mark.parametrize("rates", [(0.0,), (0.0, 0.1)])
+def test_a_report_shows_a_learning_rate_of_zero(
+    rates: tuple[float, ...], tmp_path: Path, store: Store
+) -> None:
+    for rate in rates:
+        plain = plain_record()
+        plain["config"]["options"]["lr"] = rate
+        plain["role"] = "tuning"
+        write(store, plain)
+    assert main(["report", "--store", str(store.folder), "--out", str(tmp_path / "page.html")]) == 0
+
+
+def test_a_report_takes_records_that_were_measured_differently(
+    tmp_path: Path, store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    older, newer = plain_record(), plain_record(seed=1)
+    newer["test"]["arrived"] = 1.0
+    other = plain_record(seed=2)
+    other.update(metric="error", goal="min", test={"error": 0.25})
+    for point in other["curve"]:
+        point["valid"] = {"error": 0.5}
+    for plain in (older, newer, other):
+        write(store, plain)
+    assert main(["report", "--store", str(store.folder), "--out", str(tmp_path / "page.html")]) == 0
+    assert capsys.readouterr().err == (
+        "hvadam: 1 record of digits_mlp was judged by 'error', where most are by 'accuracy': "
+        "left out; sweep to make them again.\n"
+    )
 
 
 def test_a_report_names_all_that_it_leaves_out(

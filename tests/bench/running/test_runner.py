@@ -16,7 +16,7 @@ from rich.console import Console
 from torch import nn
 from toys import Builder, Toy, config
 
-from hvadam_bench.errors import RefusedError
+from hvadam_bench.registry import RefusedError
 from hvadam_bench.running import machine, training
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.progress import Bars
@@ -284,7 +284,7 @@ def test_bars_show_rate_loss_metric_and_gain(store: Store) -> None:
         diagnostics = {"model": {"hidden_gain": 1.5, "alignment": 0.3, "restarts": 2.0}}
         watcher.evaluated(Point(20, 640, 1.0, 0.5, {"accuracy": 0.75, "loss": 1.0}, diagnostics))
         watcher.stepped(50, 0.25)
-        bars._progress.refresh()
+        bars.progress.refresh()
     assert isinstance(console.file, io.StringIO)
     shown = console.file.getvalue()
     for words in ("digits_mlp hvadam seed 0", " 50%", "steps/s", "loss 0.25"):

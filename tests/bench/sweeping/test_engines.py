@@ -17,9 +17,17 @@ from hvadam_bench.running import checkpoints
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Point, Store
 from hvadam_bench.running.runner import PrunedError
-from hvadam_bench.sweeping.engines import Engine, Job, Outcome, make_engine, perform
-from hvadam_bench.sweeping.engines.local import LocalEngine
-from hvadam_bench.sweeping.pruning import GRACE, Pruning, curve_of
+from hvadam_bench.sweeping.engines import (
+    GRACE,
+    Engine,
+    Job,
+    LocalEngine,
+    Outcome,
+    Pruning,
+    curve_of,
+    make_engine,
+    perform,
+)
 from hvadam_bench.sweeping.search import Contest, Entry
 from hvadam_bench.sweeping.sweep import Sweep
 
@@ -90,7 +98,7 @@ def test_pruners_stop_the_hopeless_and_nobody_else(name: str) -> None:
     rivals = [curve(end) for end in (0.5, 0.6, 0.7, 0.8)]
 
     def pruning(others: Sequence[tuple[float, ...]] = rivals) -> Pruning:
-        return Pruning(name, ACCURACY, others)  # pyright: ignore[reportArgumentType]
+        return Pruning(job()._replace(pruner=name, rivals=tuple(others)))  # pyright: ignore[reportArgumentType]
 
     hopeless = stopped_after(pruning(), curve(0.2))
     assert hopeless is not None
@@ -100,9 +108,9 @@ def test_pruners_stop_the_hopeless_and_nobody_else(name: str) -> None:
 
 
 def test_a_resumed_run_is_held_against_its_rivals_from_where_it_was() -> None:
-    rivals = [curve(end) for end in (0.5, 0.6, 0.7)]
+    rivals = tuple(curve(end) for end in (0.5, 0.6, 0.7))
     past = [Point(i, i, 0.0, None, {"accuracy": value}) for i, value in enumerate(curve(0.2)[:6])]
-    pruning = Pruning("median", ACCURACY, rivals)
+    pruning = Pruning(job()._replace(pruner="median", rivals=rivals))
     pruning.started(job().config, 10, 5, past)
     assert stopped_after(pruning, curve(0.2)[6:]) == 0
 

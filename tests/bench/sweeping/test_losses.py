@@ -21,8 +21,7 @@ from hvadam_bench.running import checkpoints, files
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Record, Store
 from hvadam_bench.sweeping import sweep as sweeping
-from hvadam_bench.sweeping.engines import Engine, Outcome
-from hvadam_bench.sweeping.engines.local import LocalEngine
+from hvadam_bench.sweeping.engines import Engine, LocalEngine, Outcome
 from hvadam_bench.sweeping.search import TUNING_SEED, Contest, Entry
 from hvadam_bench.sweeping.sweep import Sweep
 

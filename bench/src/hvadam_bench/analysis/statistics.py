@@ -89,7 +89,8 @@ def final(record: Record, metric: Metric, split: Literal["valid", "test"] = "tes
     """Return where a run ended; the worst if it did not get there."""
     if record.status not in MEASURED:
         return metric.worst
-    value = record.test[metric.name] if split == "test" else record.curve[-1].valid[metric.name]
+    measures = record.test if split == "test" else record.curve[-1].valid
+    value = measures.get(metric.name, math.nan)  # another version of a task may not measure it
     return metric.worst if math.isnan(value) else value
 
 
@@ -290,7 +291,8 @@ def sensitivity(tuning: Iterable[Record], metric: Metric, tolerance: float = 0.0
     below = list(itertools.takewhile(near, reversed(rates[: rates.index(best) + 1])))
     above = list(itertools.takewhile(near, rates[rates.index(best) :]))
     low, high = min(below, default=best), max(above, default=best)
-    return Sensitivity(best, low, high, math.log10(high / low), {lr: values[lr] for lr in rates})
+    decades = 0.0 if low == high else math.log10(high / low) if low else math.inf
+    return Sensitivity(best, low, high, decades, {lr: values[lr] for lr in rates})
 
 
 def _between(low: float, high: float, weight: float) -> float:

@@ -17,7 +17,7 @@ from hvadam_bench.cli.errors import (
     missing_packages,
     tell_interrupt,
 )
-from hvadam_bench.errors import RefusedError
+from hvadam_bench.registry import RefusedError
 from hvadam_bench.terminal import plain_warnings
 
 

@@ -14,17 +14,73 @@ Example:
 
 from __future__ import annotations
 
-import difflib
+import gzip
+import hashlib
 import os
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hvadam_bench.data._spec import DataError, DataSet, File, Source
-
-__all__ = ["DataError", "DataSet", "File", "Source", "available", "get", "load", "names", "root"]
+from hvadam_bench.registry import instead
 
 _FAMILIES = ("images", "imagenet", "text")
+
+
+class DataError(ValueError):
+    """Data that cannot be trained on: missing, cut short, corrupt, or not what it is named."""
+
+
+@dataclass(frozen=True)
+class File:
+    """An official file: its place below the data folder, and what is known of its content."""
+
+    path: str
+    size: int | None = None
+    md5: str | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """A download: its address, its sum, and where its files go.
+
+    Attributes:
+        url: The data set's own.
+        md5: Official sum of what is downloaded, where one is known.
+        files: Where it goes, below the data folder. An archive gives these of its members, found
+            by the last part of their names, and nothing else.
+    """
+
+    url: str
+    files: Sequence[str]
+    md5: str | None = None
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set: its licence, where it is from, and how it is read and checked.
+
+    Attributes:
+        name: As `names()` lists it.
+        title: For people.
+        licence: What its makers allow.
+        load: Data folder -> content, checked from the first byte to the last.
+        missing: Data folder -> None, or what has to be put where. Looks at names and sizes only.
+        sources: What `hvadam data get` downloads.
+        absent: Data folder -> official files that it can be used without, but that are not there.
+        by_hand: How to get it where nothing can be downloaded without a person.
+    """
+
+    name: str
+    title: str
+    licence: str
+    load: Callable[[Path], Any]
+    missing: Callable[[Path], str | None]
+    sources: Sequence[Source] = ()
+    absent: Callable[[Path], Sequence[str]] = lambda root: ()
+    by_hand: str = ""
 
 
 def names() -> list[str]:
@@ -40,9 +96,7 @@ def get(name: str) -> DataSet:
     """
     known = _all()
     if name not in known:
-        close = difflib.get_close_matches(name, known)
-        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(sorted(known))}."
-        raise ValueError(f"there is no data set {name!r}; {hint}")
+        raise ValueError(f"there is no data set {name!r}; {instead(name, sorted(known))}")
     return known[name]
 
 
@@ -77,3 +131,47 @@ def root() -> Path:
 def _all() -> dict[str, DataSet]:
     families = (import_module(f"{__name__}.{family}") for family in _FAMILIES)
     return {data_set.name: data_set for family in families for data_set in family.DATA_SETS}
+
+
+def lacking(root: Path, files: Sequence[File]) -> str | None:
+    """Return None if all files are there in their official sizes, else what to put where."""
+    absent = [file.path for file in files if not (root / file.path).is_file()]
+    if absent:
+        halves = [path for path in absent if (root / f"{path}.part").exists()]
+        also = f" ({', '.join(halves)}: half downloaded)" if halves else ""
+        return f"put {', '.join(absent)} into {root}{also}"
+    for file in files:
+        got = (root / file.path).stat().st_size
+        if file.size is not None and got != file.size:
+            return (
+                f"{root / file.path} has {got:,} bytes where the official file has {file.size:,}; "
+                "delete it and get it again"
+            )
+    return None
+
+
+def read(root: Path, file: File) -> bytes:
+    """Read a file's bytes, unzipped if its name ends in .gz.
+
+    Raises:
+        DataError: it is missing, cut short, corrupt, or not the official one.
+    """
+    path = root / file.path
+    reason = lacking(root, [file])
+    if reason is not None:
+        raise DataError(f"data: {reason}.")
+    raw = path.read_bytes()
+    got = hashlib.md5(raw, usedforsecurity=False).hexdigest()
+    if file.md5 is not None and got != file.md5:
+        raise refusal(path, f"the official file with md5 {file.md5}", f"md5 {got}")
+    if path.suffix != ".gz":
+        return raw
+    try:
+        return gzip.decompress(raw)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise refusal(path, "a whole gzip file", str(error)) from error
+
+
+def refusal(path: Path, expected: str, got: str) -> DataError:
+    """Return the error for a file that is there but wrong."""
+    return DataError(f"data: {path} must be {expected}, got {got}; delete it and get it again.")

@@ -22,7 +22,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 
 from hvadam_bench import data
-from hvadam_bench.data._spec import DataError, DataSet, Source
+from hvadam_bench.data import DataError, DataSet, Source
 from hvadam_bench.terminal import Lines, print_line
 
 Report = Callable[[int, int | None], None]  # bytes so far, and of how many if known

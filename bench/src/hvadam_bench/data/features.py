@@ -1,4 +1,12 @@
-"""Features of images to measure Fréchet distances with: a small network of ours, or Inception's.
+"""The Fréchet distance of two sets of images: how far the Gaussians of their features are apart.
+
+With means m and covariances S of the two sets of features,
+
+    distance = ‖m1 - m2‖² + tr(S1 + S2 - 2 (S1 S2)^½).
+
+It is biased upwards by small sets, so distances are comparable for equal counts, references and
+features only. The features are those of a small network of ours, or Inception's, with which the
+distance is known as FID; only then is it called so here.
 
 The small networks tell the classes of one data set apart at 16×16, and their last hidden layer is
 the features. They are trained once, by
@@ -6,8 +14,7 @@ the features. They are trained once, by
     python -m hvadam_bench.data.features
 
 which prints their test accuracies, and how far real images are from real images. Their weights
-are kept with the project, so that distances are the same everywhere. They are comparable within
-this project and are not FIDs.
+are kept with the project, so that distances are the same everywhere.
 """
 
 from __future__ import annotations
@@ -17,16 +24,15 @@ from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy, interpolate
 
 from hvadam_bench.data import load as load_data
 from hvadam_bench.data import root
-from hvadam_bench.data.frechet import Moments, distance
 from hvadam_bench.data.images import ImageData, Images
 
 # Bytes of shape (n, channels, height, width) -> (n, features).
@@ -37,6 +43,51 @@ DATA = ("digits", "fashion_mnist", "cifar10")
 INCEPTION = "inception/pt_inception-2015-12-05-6726825d.pth"
 _EPOCHS = {"digits": 20, "fashion_mnist": 4, "cifar10": 12}
 _BATCH = 500
+
+
+class Moments(NamedTuple):
+    """Mean and covariance of features, in float64."""
+
+    mean: Tensor
+    covariance: Tensor
+
+    @classmethod
+    def of(cls, features: Tensor) -> Moments:
+        """Return the moments of rows of features, at least two."""
+        features = features.double()
+        mean = features.mean(0)
+        centred = features - mean
+        return cls(mean, centred.T @ centred / (len(features) - 1))
+
+
+def distance(one: Moments, other: Moments) -> float:
+    """Return the Fréchet distance of two Gaussians.
+
+    Example:
+        >>> unit = torch.eye(2, dtype=torch.float64)
+        >>> at_zero = Moments(torch.zeros(2, dtype=torch.float64), unit)
+        >>> wider = Moments(torch.tensor([3.0, 0.0], dtype=torch.float64), 4 * unit)
+        >>> round(distance(at_zero, wider), 9)  # 3² + 2 · (1 - 2)²
+        11.0
+    """
+    # The eigenvalues of S1 S2 are those of the symmetric R S2 R with R R = S1.
+    values, vectors = torch.linalg.eigh(one.covariance)
+    root = vectors * values.clamp(min=0).sqrt() @ vectors.T
+    cross = torch.linalg.eigvalsh(root @ other.covariance @ root).clamp(min=0).sqrt().sum()
+    spread = one.covariance.trace() + other.covariance.trace() - 2 * cross
+    return max(0.0, ((one.mean - other.mean).square().sum() + spread).item())
+
+
+def noise(features: Tensor, reference: Moments, generator: Generator, resamples: int = 5) -> float:
+    """Return the standard deviation of the distance over samples of one source, by bootstrap."""
+    n = len(features)
+    found = torch.tensor(
+        [
+            distance(Moments.of(features[torch.randint(n, (n,), generator=generator)]), reference)
+            for _ in range(resamples)
+        ]
+    )
+    return found.std().item()
 
 
 class FeatureNetwork(nn.Module):
@@ -161,7 +212,7 @@ def train(name: str, data: ImageData) -> FeatureNetwork:
 
 @torch.no_grad()
 def accuracy(network: FeatureNetwork, part: Images) -> float:
-    """Return the share of images told apart, in percent."""
+    """Return the share of images that are classified right, in percent."""
     logits = [network(_levels(p)) for p in torch.tensor(part.pixels).split(_BATCH)]
     return 100 * (torch.cat(logits).argmax(1) == torch.tensor(part.labels)).double().mean().item()
 

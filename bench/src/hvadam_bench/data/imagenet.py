@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hvadam_bench.data._spec import DataError, DataSet, refusal
+from hvadam_bench.data import DataError, DataSet, refusal
 
 
 @dataclass(frozen=True)
@@ -79,19 +79,14 @@ def load(root: Path, classes: int = 1000) -> FolderData:
 
 
 def _subfolders(path: Path) -> tuple[str, ...]:
-    return tuple(sorted(one.name for one in path.iterdir() if one.is_dir()))
+    found = path.iterdir() if path.is_dir() else ()
+    return tuple(sorted(one.name for one in found if one.is_dir()))
 
 
 def _missing(root: Path) -> str | None:
-    absent = [f"imagenet/{part}" for part in ("train", "val") if not _is_filled(root, part)]
-    if absent:
-        return f"put {' and '.join(f'{one}/<wnid>/*.JPEG' for one in absent)} into {root}"
-    return None
-
-
-def _is_filled(root: Path, part: str) -> bool:
-    path = root / "imagenet" / part
-    return path.is_dir() and bool(_subfolders(path))
+    absent = [part for part in ("train", "val") if not _subfolders(root / "imagenet" / part)]
+    wanted = " and ".join(f"imagenet/{part}/<wnid>/*.JPEG" for part in absent)
+    return f"put {wanted} into {root}" if absent else None
 
 
 DATA_SETS = [

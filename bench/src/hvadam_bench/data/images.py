@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hvadam_bench.data._spec import DataError, DataSet, File, Source, lacking, read, refusal
+from hvadam_bench.data import DataError, DataSet, File, Source, lacking, read, refusal
 
 
 @dataclass(frozen=True)
@@ -113,67 +113,52 @@ class _Arrays(pickle.Unpickler):
         raise pickle.UnpicklingError(f"{module_name}.{global_name} has no place in a CIFAR batch")
 
 
-_TORONTO = "https://www.cs.toronto.edu/~kriz"
+def _cifar(classes: int, binary: Sequence[File], pickled: Sequence[File], md5: str) -> DataSet:
+    """Return a CIFAR of its training files and then its test file, in two layouts.
 
+    The one of which most is there is read, the first one if both are whole.
+    """
 
-@dataclass(frozen=True)
-class _Cifar:
-    """The official files of one CIFAR; the first layout wins if both are whole."""
+    def found(root: Path) -> tuple[Sequence[File], list[File]]:
+        """Return the files of the layout, and those of them that are there."""
+        there = ([f for f in files if (root / f.path).is_file()] for files in (binary, pickled))
+        return max(zip((binary, pickled), there, strict=True), key=lambda pair: len(pair[1]))
 
-    name: str
-    classes: int
-    binary: Sequence[File]  # the training files, then the test file
-    pickled: Sequence[File]
+    def missing(root: Path) -> str | None:
+        files, present = found(root)
+        return lacking(root, present if files[-1] in present and len(present) > 1 else files)
 
-    def layout(self, root: Path) -> Sequence[File]:
-        """Return the layout of which most is there."""
-        return max((self.binary, self.pickled), key=lambda files: len(self._present(root, files)))
+    def absent(root: Path) -> tuple[str, ...]:
+        files, present = found(root)
+        return tuple(file.path for file in files if file not in present)
 
-    def missing(self, root: Path) -> str | None:
-        files = self.layout(root)
-        present = self._present(root, files)
-        if files[-1] not in present or len(present) < 2:
-            return lacking(root, files)
-        return lacking(root, present)
-
-    def load(self, root: Path) -> ImageData:
-        reason = self.missing(root)
-        if reason is not None:
-            raise DataError(f"{self.name}: {reason}.")
-        files = self.layout(root)
-        reader = read_binary if files is self.binary else read_pickle
-        present = self._present(root, files)
-        *train, test = (reader(root, file, self.classes) for file in present)
+    def load(root: Path) -> ImageData:
+        if reason := missing(root):
+            raise DataError(f"cifar{classes}: {reason}.")
+        files, present = found(root)
+        reader = read_binary if files is binary else read_pickle
+        *train, test = (reader(root, file, classes) for file in present)
         joined = Images(
             np.concatenate([part.pixels for part in train]),
             np.concatenate([part.labels for part in train]),
         )
-        return ImageData(joined, test, self.classes, self.absent(root))
+        return ImageData(joined, test, classes, absent(root))
 
-    def absent(self, root: Path) -> tuple[str, ...]:
-        files = self.layout(root)
-        present = self._present(root, files)
-        return tuple(file.path for file in files if file not in present)
-
-    def data_set(self, archive: str, md5: str) -> DataSet:
-        return DataSet(
-            name=self.name,
-            title=f"CIFAR-{self.classes}: 60,000 colour images of 32×32 in {self.classes} classes",
-            licence="none stated; cite Krizhevsky 2009, and do not pass the files on",
-            load=self.load,
-            missing=self.missing,
-            absent=self.absent,
-            sources=[Source(f"{_TORONTO}/{archive}", [file.path for file in self.binary], md5)],
-        )
-
-    @staticmethod
-    def _present(root: Path, files: Sequence[File]) -> list[File]:
-        return [file for file in files if (root / file.path).is_file()]
+    archive = f"https://www.cs.toronto.edu/~kriz/cifar-{classes}-binary.tar.gz"
+    return DataSet(
+        name=f"cifar{classes}",
+        title=f"CIFAR-{classes}: 60,000 colour images of 32×32 in {classes} classes",
+        licence="none stated; cite Krizhevsky 2009, and do not pass the files on",
+        load=load,
+        missing=missing,
+        absent=absent,
+        sources=[Source(archive, [file.path for file in binary], md5)],
+    )
 
 
-_CIFAR10 = _Cifar(
-    "cifar10",
-    classes=10,
+_CIFAR10 = _cifar(
+    10,
+    md5="c32a1d4ab5d03f1284b67883e8d87530",
     binary=[
         File(f"cifar-10-batches-bin/{name}.bin", 30_730_000, md5)
         for name, md5 in {
@@ -197,9 +182,9 @@ _CIFAR10 = _Cifar(
         }.items()
     ],
 )
-_CIFAR100 = _Cifar(
-    "cifar100",
-    classes=100,
+_CIFAR100 = _cifar(
+    100,
+    md5="03b5dce01913d631647c71ecec9e9cb8",
     binary=[
         File("cifar-100-binary/train.bin", 153_700_000),
         File("cifar-100-binary/test.bin", 30_740_000),
@@ -209,21 +194,28 @@ _CIFAR100 = _Cifar(
         File("cifar-100-python/test", md5="f0ef6b0ae62326f3e7ffdfab6717acfc"),
     ],
 )
-# Checked by gzip's own sums and the sizes inside: re-compressed copies are as good.
-_FASHION = [
-    File(f"fashion-mnist/{part}-{kind}-ubyte.gz")
-    for part in ("train", "t10k")
-    for kind in ("images-idx3", "labels-idx1")
-]
+# The files are checked by gzip's own sums and the sizes inside: re-compressed copies are as good.
+# These sums are of what is downloaded.
+_FASHION = {
+    File(f"fashion-mnist/{name}-ubyte.gz"): md5
+    for name, md5 in {
+        "train-images-idx3": "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+        "train-labels-idx1": "25c81989df183df01b3e8a0aad5dffbe",
+        "t10k-images-idx3": "bef4ecab320f06d8554ea6380940ec79",
+        "t10k-labels-idx1": "bb300cfdad3c16e7a12a480ee83cd310",
+    }.items()
+}
 
 
 def load_fashion_mnist(root: Path, train: int = 60_000, test: int = 10_000) -> ImageData:
     """Read Fashion-MNIST; it must have as many images as the official files."""
-    reason = lacking(root, _FASHION)
+    reason = lacking(root, [*_FASHION])
     if reason is not None:
         raise DataError(f"fashion_mnist: {reason}.")
     parts: list[Images] = []
-    for pixels, labels, count in ((*_FASHION[:2], train), (*_FASHION[2:], test)):
+    for pixels, labels, count in zip(
+        [*_FASHION][::2], [*_FASHION][1::2], (train, test), strict=True
+    ):
         part = read_idx(root, pixels, labels, classes=10)
         if len(part) != count:
             raise refusal(root / pixels.path, f"{count:,} images", f"{len(part):,}")
@@ -233,26 +225,17 @@ def load_fashion_mnist(root: Path, train: int = 60_000, test: int = 10_000) -> I
 
 _ZALANDO = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
 DATA_SETS = [
-    _CIFAR10.data_set("cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530"),
-    _CIFAR100.data_set("cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8"),
+    _CIFAR10,
+    _CIFAR100,
     DataSet(
         name="fashion_mnist",
         title="Fashion-MNIST: 70,000 grey images of 28×28 in 10 classes",
         licence="MIT",
         load=load_fashion_mnist,
-        missing=lambda root: lacking(root, _FASHION),
+        missing=lambda root: lacking(root, [*_FASHION]),
         sources=[
             Source(f"{_ZALANDO}/{Path(file.path).name}", [file.path], md5)
-            for file, md5 in zip(
-                _FASHION,
-                (
-                    "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
-                    "25c81989df183df01b3e8a0aad5dffbe",
-                    "bef4ecab320f06d8554ea6380940ec79",
-                    "bb300cfdad3c16e7a12a480ee83cd310",
-                ),
-                strict=True,
-            )
+            for file, md5 in _FASHION.items()
         ],
     ),
 ]

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hvadam_bench.data._spec import DataSet, File, Source, lacking, read, refusal
+from hvadam_bench.data import DataSet, File, Source, lacking, read, refusal
 
 
 @dataclass(frozen=True)
@@ -83,22 +84,20 @@ def read_words(root: Path, files: Sequence[File], counts: Sequence[int]) -> Corp
     return number(*splits)
 
 
-def read_pairs(root: Path, source: File, target: File, count: int | None = None) -> Pairs:
-    """Read two files with a sentence on each line, as many lines in both as expected."""
-    left, right = _lines(root, source), _lines(root, target)
-    expected = len(left) if count is None else count
-    for file, lines in ((source, left), (target, right)):
-        if len(lines) != expected:
-            raise refusal(root / file.path, f"{expected:,} lines", f"{len(lines):,}")
-    return Pairs(left, right)
+def read_pairs(root: Path, source: File, target: File, count: int) -> Pairs:
+    """Read two files with a sentence on each of so many lines."""
+    return Pairs(*(_lines(root, file, count) for file in (source, target)))
 
 
-def _lines(root: Path, file: File) -> list[str]:
+def _lines(root: Path, file: File, count: int) -> list[str]:
     text = _decode(root, file)
     if not text.endswith("\n"):
         raise refusal(root / file.path, "lines that all end", f"{text[-20:]!r} at the end")
     # Not splitlines(): a few sentences hold other characters that it would cut at.
-    return [line.strip() for line in text[:-1].split("\n")]
+    lines = [line.strip() for line in text[:-1].split("\n")]
+    if len(lines) != count:
+        raise refusal(root / file.path, f"{count:,} lines", f"{len(lines):,}")
+    return lines
 
 
 def _decode(root: Path, file: File) -> str:
@@ -139,45 +138,26 @@ def _pydoc_missing(root: Path) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class _GermanEnglish:
-    """German and English files; split -> (stem of the two files, lines)."""
+def _german_english(
+    counts: Mapping[str, int], ending: str, sources: bool = False, **about: Any
+) -> DataSet:
+    """Return a data set of German and English files: stems for training, validation and test."""
+    files = [
+        (File(f"{stem}.de{ending}"), File(f"{stem}.en{ending}"), count)
+        for stem, count in counts.items()
+    ]
+    flat = [file for *pair, _ in files for file in pair]
+    return DataSet(
+        load=lambda root: Translations(*(read_pairs(root, *one) for one in files)),
+        missing=lambda root: lacking(root, flat),
+        sources=[Source(_MULTI30K + Path(file.path).name, [file.path]) for file in flat]
+        if sources
+        else (),
+        **about,
+    )
 
-    splits: Mapping[str, tuple[str, int]]
-    ending: str
 
-    def files(self) -> list[tuple[File, File, int]]:
-        return [
-            (File(f"{stem}.de{self.ending}"), File(f"{stem}.en{self.ending}"), count)
-            for stem, count in self.splits.values()
-        ]
-
-    def missing(self, root: Path) -> str | None:
-        return lacking(root, [file for *pair, _ in self.files() for file in pair])
-
-    def load(self, root: Path) -> Translations:
-        return Translations(*(read_pairs(root, *files) for files in self.files()))
-
-
-_MULTI30K = _GermanEnglish(
-    {
-        "train": ("multi30k/train", 29_000),
-        "valid": ("multi30k/val", 1_014),
-        "test": ("multi30k/test_2016_flickr", 1_000),
-    },
-    ending=".gz",
-)
-# Fairseq's prepare-iwslt14.sh leaves this folder: Moses tokens in lower case, cut by a joint BPE of
-# 10,000 merges, every 23rd line held out, five older test sets joined.
-_IWSLT14 = _GermanEnglish(
-    {
-        "train": ("iwslt14.tokenized.de-en/train", 160_239),
-        "valid": ("iwslt14.tokenized.de-en/valid", 7_283),
-        "test": ("iwslt14.tokenized.de-en/test", 6_750),
-    },
-    ending="",
-)
-
+_MULTI30K = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw/"
 DATA_SETS = [
     DataSet(
         name="ptb",
@@ -230,28 +210,26 @@ DATA_SETS = [
         missing=_pydoc_missing,
         by_hand="every full Python has it",
     ),
-    DataSet(
+    _german_english(
+        {"multi30k/train": 29_000, "multi30k/val": 1_014, "multi30k/test_2016_flickr": 1_000},
+        ending=".gz",
+        sources=True,
         name="multi30k",
         title="Multi30k: 31,014 captions of pictures, German and English, test 2016",
         licence="for research and education, as Flickr30k",
-        load=_MULTI30K.load,
-        missing=_MULTI30K.missing,
-        sources=[
-            Source(
-                "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw/"
-                + Path(file.path).name,
-                [file.path],
-            )
-            for *pair, _ in _MULTI30K.files()
-            for file in pair
-        ],
     ),
-    DataSet(
+    # Fairseq's prepare-iwslt14.sh leaves this folder: Moses tokens in lower case, cut by a joint
+    # BPE of 10,000 merges, every 23rd line held out, five older test sets joined.
+    _german_english(
+        {
+            "iwslt14.tokenized.de-en/train": 160_239,
+            "iwslt14.tokenized.de-en/valid": 7_283,
+            "iwslt14.tokenized.de-en/test": 6_750,
+        },
+        ending="",
         name="iwslt14",
         title="IWSLT14: 160,239 sentences of TED talks, German and English",
         licence="CC BY-NC-ND 4.0, as the talks",
-        load=_IWSLT14.load,
-        missing=_IWSLT14.missing,
         by_hand="get the 2014 de-en data from its makers (WIT3, https://wit3.fbk.eu) and run "
         "fairseq's examples/translation/prepare-iwslt14.sh, which makes these files",
     ),

@@ -1,20 +1,23 @@
-"""What the plain values of a record must be, so that whoever reads the record can rely on them.
+"""Plain values of JSON: a line with a checksum, and classes whose fields a reader can rely on.
 
-Records are merged between machines and versions. A field that is not known here is a newer
-version's and is left alone; one with values that nobody here could use is refused by its name.
+Records are merged between machines and versions. A field that a class does not know is a newer
+version's and is left out; one with a value that nobody here could use is refused by its name.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from hvadam_bench.registry import is_name
-from hvadam_bench.running.config import RunConfig
 
-# Of options, settings and the like, which may be nested; what is deeper was made to do harm.
+# Options, settings and the like may be nested; what is deeper was made to do harm.
 DEPTH = 10
 
 
@@ -25,36 +28,32 @@ class Rule(NamedTuple):
     words: str
 
 
-def check_record(
-    plain: Any, statuses: Iterable[str], measured: Iterable[str], roles: Iterable[str]
-) -> None:
-    """Refuse the plain values of a record that nobody could use.
-
-    Args:
-        plain: The values.
-        statuses: All that a run may end with.
-        measured: Those of them with something to show for it.
-        roles: All that a run may be made for.
+def parse(line: str) -> dict[str, Any]:
+    """Return the plain values of a line, without their checksum.
 
     Raises:
-        ValueError: a value is missing or not what it must be; the message says which one.
+        ValueError: they are not as they were written.
     """
-    rules = {
-        **_RECORD,
-        "status": _one_of(statuses),
-        "role": _one_of(roles),
-    }
-    _check_fields("", plain, rules, _NEEDED)
-    config = plain["config"]
-    unknown = sorted(set(config) - {one.name for one in fields(RunConfig)})
-    if unknown:
-        raise ValueError(f"config has {', '.join(map(repr, unknown))}, which is not known here")
-    _check_fields("config.", config, _CONFIG, ("task", "contender"))
-    for place, point in enumerate(plain["curve"]):
-        _check_fields(f"curve[{place}].", point, _POINT, tuple(_POINT)[:5])
-    for network, decay in plain.get("decay", {}).items():
-        _check_fields(f"decay[{network!r}].", decay, _DECAY, tuple(_DECAY))
-    _check_metric(plain, plain["status"] in measured)
+    try:
+        plain = json.loads(line)
+        if not isinstance(plain, dict) or plain.pop("checksum", None) != _checksum(plain):
+            raise ValueError("its checksum is wrong")
+        if "\\ud" in line:  # half a character, which no page could show
+            json.dumps(plain, ensure_ascii=False).encode()
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    return plain
+
+
+def to_line(plain: Mapping[str, Any]) -> str:
+    """Return plain values as one line of JSON, with a checksum in it."""
+    return json.dumps({**plain, "checksum": _checksum(plain)}, separators=(",", ":"))
+
+
+def _checksum(plain: Mapping[str, Any]) -> str:
+    """Return a hash of plain values, whatever their order and however they are written."""
+    canonical = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
 def is_number(value: Any) -> bool:
@@ -64,114 +63,110 @@ def is_number(value: Any) -> bool:
     return abs(value) <= sys.float_info.max  # so that a NaN fails
 
 
-def _check_fields(where: str, plain: Any, rules: Mapping[str, Rule], needed: Iterable[str]) -> None:
-    if not isinstance(plain, dict):
-        raise ValueError(f"{where.rstrip('.') or 'it'} must be a table of names and values")
-    for name in needed:
-        if name not in plain:
-            raise ValueError(f"{where}{name} is missing")
-    for name, rule in rules.items():
-        if name in plain and not rule.holds(plain[name]):
-            shown = repr(plain[name]) if _is_shallow(plain[name]) else "something nested"
-            shown = shown if len(shown) <= 60 else f"{shown[:60]}..."
-            raise ValueError(f"{where}{name} must be {rule.words}, got {shown}")
+def is_count(value: Any, least: int = 1) -> bool:
+    """Tell whether a value is a whole number of at least so many."""
+    return isinstance(value, int) and is_number(value) and value >= least
 
 
-def _check_metric(plain: Mapping[str, Any], is_measured: bool) -> None:
-    metric = plain.get("metric", "loss")
-    if any(metric not in point["valid"] for point in plain["curve"]):
-        raise ValueError(f"curve has a point without {metric!r}, its metric")
-    if is_measured and not plain["curve"]:
-        raise ValueError(f"curve is empty, and its status is {plain['status']!r}")
-    if is_measured and metric not in plain["test"]:
-        raise ValueError(f"test has no {metric!r}, its metric")
+def read(kind: Any, plain: Any, where: str = "") -> Any:
+    """Return plain values as a class, or as what the type of a class's field says.
+
+    Raises:
+        ValueError: a value is missing or not what it must be; the message says which one.
+    """
+    if (rule := _rule_of(kind)) is not None:
+        _require(rule, plain, where)
+        return plain
+    if is_dataclass(kind):
+        return _read_object(kind, plain, where)
+    origin, given = get_origin(kind), get_args(kind)
+    if origin is UnionType:
+        return None if plain is None else read(given[0], plain, where)
+    if origin is tuple:
+        _require(_LIST, plain, where)
+        return tuple(read(given[0], one, f"{where}[{i}]") for i, one in enumerate(plain))
+    _require(_TABLE, plain, where)
+    return {name: read(given[1], one, f"{where}[{name!r}]") for name, one in plain.items()}
+
+
+def _read_object(kind: Any, plain: Any, where: str) -> Any:
+    _require(_TABLE, plain, where)
+    found: dict[str, Any] = {}
+    for name, (own, rule, is_needed) in _fields_of(kind).items():
+        if name in plain and rule is not None and rule.holds(plain[name]):
+            found[name] = plain[name]  # most of all there is: thousands of records have millions
+        elif name in plain or is_needed:
+            place = f"{where}.{name}" if where else name
+            if name not in plain:
+                raise ValueError(f"{place} is missing")
+            found[name] = read(own, plain[name], place)
+    return kind(**found)
+
+
+@cache
+def _fields_of(kind: Any) -> dict[str, tuple[Any, Rule | None, bool]]:
+    """Return the fields of a class: of which type and rule, and whether they have no default."""
+    types = get_type_hints(kind, include_extras=True)
+    return {
+        one.name: (
+            types[one.name],
+            _rule_of(types[one.name]),
+            one.default is MISSING and one.default_factory is MISSING,
+        )
+        for one in fields(kind)
+    }
+
+
+@cache
+def _rule_of(kind: Any) -> Rule | None:
+    """Return what a value of a type must be, where no part of it is read by itself."""
+    given = get_args(kind)
+    if get_origin(kind) is Annotated:
+        return given[1]
+    if get_origin(kind) is Literal:
+        return Rule(lambda value: value in given, f"one of {given}")
+    if kind == Mapping[str, float]:
+        return _NUMBERS
+    return _PLAIN.get(kind)
+
+
+def _require(rule: Rule, value: Any, where: str) -> None:
+    if not rule.holds(value):
+        shown = repr(value) if _is_shallow(value) else "something nested"
+        shown = shown if len(shown) <= 60 else f"{shown[:60]}..."
+        raise ValueError(f"{where or 'it'} must be {rule.words}, got {shown}")
 
 
 def _is_shallow(value: Any, depth: int = DEPTH) -> bool:
-    if isinstance(value, dict):
-        return depth > 0 and all(_is_shallow(inner, depth - 1) for inner in value.values())
-    if isinstance(value, list | tuple):
-        return depth > 0 and all(_is_shallow(inner, depth - 1) for inner in value)
-    return True
+    if not isinstance(value, dict | list | tuple):
+        return True
+    inner = value.values() if isinstance(value, dict) else value
+    return depth > 0 and all(_is_shallow(one, depth - 1) for one in inner)
 
 
-def _is_table(value: Any) -> bool:
-    return isinstance(value, dict) and _is_shallow(value)
+def _is_options(value: Any) -> bool:
+    if not isinstance(value, dict) or not _is_shallow(value):
+        return False
+    rate = value.get("lr", 0.0)
+    return is_number(rate) and rate >= 0
 
 
-def _has_numbers(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(is_number, value.values()))
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and is_number(value) and value >= 0
-
-
-def _one_of(words: Iterable[str]) -> Rule:
-    known = tuple(words)
-    return Rule(lambda value: isinstance(value, str) and value in known, f"one of {known}")
-
-
-_TEXT = Rule(lambda value: isinstance(value, str), "a string")
-_NAME = Rule(is_name, "a plain name, without a path in it")
-_NUMBER = Rule(is_number, "a number")
-_NUMBER_OR_NONE = Rule(lambda value: value is None or is_number(value), "a number or null")
-_COUNT = Rule(_is_count, "a whole number of at least 0")
-_TABLE = Rule(_is_table, f"a table of names and values, nested at most {DEPTH} deep")
-_NUMBERS = Rule(_has_numbers, "a table of numbers")
-_LIST = Rule(lambda value: isinstance(value, list | tuple), "a list")
-_OPTIONS = Rule(
-    lambda value: _is_table(value) and ("lr" not in value or is_number(value["lr"])),
-    "a table of options with a number as its learning rate",
+_TABLE = Rule(lambda value: isinstance(value, dict), "a table of names and values")
+_NUMBERS = Rule(
+    lambda value: isinstance(value, dict) and all(map(is_number, value.values())),
+    "a table of numbers",
 )
+_LIST = Rule(lambda value: isinstance(value, list | tuple), "a list")
+_PLAIN = {
+    str: Rule(lambda value: isinstance(value, str), "a string"),
+    float: Rule(is_number, "a number"),
+    bool: Rule(lambda value: isinstance(value, bool), "true or false"),
+    Any: Rule(_is_shallow, f"nested at most {DEPTH} deep"),
+}
 
-_RECORD = {
-    "config": Rule(lambda value: isinstance(value, dict), "a table of names and values"),
-    "reason": _TEXT,
-    "curve": _LIST,
-    "test": _NUMBERS,
-    "train_seconds": _NUMBER,
-    "evaluation_seconds": _NUMBER,
-    "environment": _TABLE,
-    "artifacts": Rule(
-        lambda value: isinstance(value, list | tuple) and all(map(is_name, value)),
-        "a list of plain names, without a path in them",
-    ),
-    "title": _TEXT,
-    "metric": _TEXT,
-    "goal": _one_of(("min", "max")),
-    "published": _NUMBER_OR_NONE,
-    "basis": _TABLE,
-    "study": _TEXT,
-    "decay": Rule(lambda value: isinstance(value, dict), "a table by network"),
-    "test_parts": Rule(
-        lambda value: isinstance(value, list | tuple) and all(map(is_number, value)),
-        "a list of numbers",
-    ),
-    "gradient_evaluations": _COUNT,
-    "alone": Rule(lambda value: value is None or isinstance(value, bool), "true, false or null"),
-}
-_NEEDED = ("config", "status", "reason", "curve", "test", "train_seconds", "evaluation_seconds")
-_NEEDED += ("environment",)
-_CONFIG = {
-    "task": _NAME,
-    "contender": _NAME,
-    "scale": _NAME,
-    "seed": _COUNT,
-    "options": _OPTIONS,
-    "settings": _TABLE,
-    "protocol": _TEXT,
-    "variant": _TEXT,
-}
-_POINT = {
-    "step": _COUNT,
-    "examples": _COUNT,
-    "seconds": _NUMBER,
-    "train_loss": _NUMBER_OR_NONE,
-    "valid": _NUMBERS,
-    "diagnostics": Rule(
-        lambda value: isinstance(value, dict) and all(map(_has_numbers, value.values())),
-        "a table of numbers by network",
-    ),
-}
-_DECAY = {"kind": _one_of(("decoupled", "coupled", "none")), "value": _NUMBER}
+# Types of fields that say more than a class.
+Name = Annotated[str, Rule(is_name, "a plain name, without a path in it")]
+Count = Annotated[int, Rule(lambda n: is_count(n, 0), "a whole number of at least 0")]
+Options = Annotated[
+    Mapping[str, Any], Rule(_is_options, "a table of options with a learning rate of at least 0")
+]

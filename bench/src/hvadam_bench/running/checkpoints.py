@@ -17,7 +17,7 @@ import torch
 
 from hvadam_bench.running.files import BusyError, clear_drafts, locked, write_atomically
 
-# Before the content come this mark and a checksum, for torch reads flipped bits without a word.
+# This mark and a checksum come before the content, because torch reads flipped bits in silence.
 MARK = b"hvadam run 1\n"
 
 
@@ -43,7 +43,7 @@ def load(path: Path) -> dict[str, Any] | None:
             return torch.load(io.BytesIO(payload), weights_only=True)
         except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
             why = str(error).partition("\n")[0]
-    warnings.warn(f"{path} is ignored, for {why}: the run starts over.", stacklevel=2)
+    warnings.warn(f"{path} is ignored, because {why}: the run starts over.", stacklevel=2)
     return None
 
 

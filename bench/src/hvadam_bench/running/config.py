@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
+from hvadam_bench.running.checking import Count, Name, Options
+
 SCALES = ("smoke", "laptop", "paper")
 
 
@@ -37,11 +39,11 @@ class RunConfig:
         variant: A word for the fixed options, where one contender competes several times.
     """
 
-    task: str
-    contender: str
-    scale: str = "laptop"
-    seed: int = 0
-    options: Mapping[str, Any] = field(default_factory=dict)
+    task: Name
+    contender: Name
+    scale: Name = "laptop"
+    seed: Count = 0
+    options: Options = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     protocol: str = "standard"
     variant: str = ""
@@ -54,11 +56,6 @@ class RunConfig:
     def to_json(self) -> dict[str, Any]:
         """Return plain values, in a fixed order of keys."""
         return json.loads(_text({one.name: getattr(self, one.name) for one in fields(self)}))
-
-    @classmethod
-    def from_json(cls, plain: Mapping[str, Any]) -> RunConfig:
-        """Return the configuration of which `to_json` gave the plain values."""
-        return cls(**plain)
 
     @cached_property  # a sweep asks for it again and again
     def key(self) -> str:

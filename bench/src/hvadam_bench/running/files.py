@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from hvadam_bench.errors import RefusedError
+from hvadam_bench.registry import RefusedError
 
 try:
     import fcntl
@@ -29,7 +29,7 @@ DRAFT_SECONDS = 86400.0
 
 
 class BusyError(RefusedError):
-    """Another process holds a lock; the message says which one, as far as it is known."""
+    """Another process makes it; the message says which one, as far as that is known."""
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -56,7 +56,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, what: str = "it") -> Iterator[None]:
     """Enter a context that one process at a time can be in, on this machine or a shared folder.
 
     The system gives a lock back when its process ends, however that ends. Where a system has no
@@ -64,11 +64,12 @@ def locked(path: Path) -> Iterator[None]:
 
     Args:
         path: The lock's file, which is there as long as the lock is held, or after a kill.
+        what: What is made while the lock is held, for the error.
 
     Raises:
         BusyError: another process is in it.
     """
-    file = _acquire(path)
+    file = _acquire(path, what)
     try:
         yield
     finally:
@@ -77,7 +78,7 @@ def locked(path: Path) -> Iterator[None]:
             os.close(file)
 
 
-def _acquire(path: Path) -> int | None:
+def _acquire(path: Path, what: str) -> int | None:
     """Return the descriptor of a file that is locked now; None where there are no locks."""
     if fcntl is None:
         return None
@@ -87,9 +88,10 @@ def _acquire(path: Path) -> int | None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            holder = os.read(file, 1000).decode(errors="replace")
+            holder = os.read(file, 1000).decode(errors="replace") or "another process"
             os.close(file)
-            raise BusyError(holder or "another process") from error
+            why = f"{what} is being made by {holder}; wait for it, or stop it."
+            raise BusyError(why) from error
         except OSError:  # a file system without locks
             os.close(file)
             path.unlink(missing_ok=True)

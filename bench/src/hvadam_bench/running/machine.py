@@ -15,7 +15,7 @@ from hvadam.torch import kernels
 
 SOURCES = (Path(__file__).parents[1], Path(hvadam.__file__).parent)  # of both packages
 STAT = Path("/proc/stat")  # Linux; elsewhere it stays unknown
-# Of one core, which all other processes together may use: a system is never quite idle.
+# The share of one core that all other processes may use: a system is never quite idle.
 SHARE = 0.1
 
 

@@ -11,6 +11,7 @@ import torch
 
 from hvadam_bench import contenders, tasks
 from hvadam_bench.registry import instead, is_name
+from hvadam_bench.running.checking import is_count
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Decay
 from hvadam_bench.running.sources import sources_of
@@ -31,12 +32,6 @@ def check(config: RunConfig) -> None:
     Raises:
         ValueError: the configuration names what there is not, or values out of range.
         TypeError: the contender has no such option.
-
-    Example:
-        >>> check(RunConfig("digits_mlp", "adam", scale="laptop", options={"lr": 1e-3}))
-        >>> check(RunConfig("digits_mlp", "adam", scale="huge"))
-        Traceback (most recent call last):
-        ValueError: digits_mlp has no scale 'huge'; there are smoke, laptop, paper.
     """
     settings_of(tasks.get(config.task), config)
     given = _as_options(config.options)
@@ -83,7 +78,7 @@ def settings_of(task: Task, config: RunConfig) -> dict[str, Any]:
 def options_of(
     spec: contenders.OptimizerSpec, config: RunConfig, problem: Problem
 ) -> dict[str, Any]:
-    """Return what a contender is built with: the run's word, else the task's, else its own."""
+    """Return what a contender is built with: the run's options before the task's before its own."""
     options: dict[str, Any] = {}
     if "weight_decay" in spec.defaults:
         options["weight_decay"] = problem.weight_decay
@@ -93,13 +88,7 @@ def options_of(
 
 
 def decay_of(spec: contenders.OptimizerSpec, optimizer: torch.optim.Optimizer) -> Decay:
-    """Return the weight decay that a contender's optimizer works with.
-
-    Example:
-        >>> adamw = contenders.create("adamw", torch.nn.Linear(2, 1), weight_decay=0.1)
-        >>> decay_of(contenders.get("adamw"), adamw)
-        Decay(kind='decoupled', value=0.1)
-    """
+    """Return the weight decay that a contender's optimizer works with."""
     # The runner gives each network one set of options, so that any group tells all.
     options = optimizer.param_groups[0]
     value = options.get("weight_decay", 0.0)
@@ -126,7 +115,8 @@ def _as_options(plain: Mapping[str, Any]) -> dict[str, Any]:
 def _require_kinds(who: str, given: Mapping[str, Any], usual: Mapping[str, Any]) -> None:
     """Refuse a word or a pair for a number, before it fails deep inside without a name."""
     for name, value in given.items():
-        if not all(map(math.isfinite, _numbers(value))):
+        inner = value if isinstance(value, list | tuple) else [value]
+        if not all(math.isfinite(one) for one in inner if isinstance(one, int | float)):
             raise ValueError(f"{who}: {name} must be finite, got {value!r}.")
         for kind, words in KINDS.items():
             if isinstance(usual.get(name), kind):
@@ -134,12 +124,6 @@ def _require_kinds(who: str, given: Mapping[str, Any], usual: Mapping[str, Any])
                     such = f"must be {words}, such as {usual[name]!r}"
                     raise ValueError(f"{who}: {name} {such}, got {value!r}.")
                 break
-
-
-def _numbers(value: Any) -> list[float]:
-    """Return the numbers that a value is or holds."""
-    inner = value if isinstance(value, list | tuple) else [value]
-    return [one for one in inner if isinstance(one, int | float)]
 
 
 def _require_counts(task: Task, given: Mapping[str, Any]) -> None:
@@ -152,14 +136,10 @@ def _require_counts(task: Task, given: Mapping[str, Any]) -> None:
         numbers = [one for one in own if one is not None]  # None stands for all there are
         if value is None and None in own:
             continue
-        if numbers and all(_is_count(one) for one in numbers) and not _is_count(value):
+        if numbers and all(map(is_count, numbers)) and not is_count(value):
             raise ValueError(
                 f"{task.name}: {name} must be a whole number of at least 1, got {value!r}."
             )
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def _require(word: str, known: Collection[str], complaint: str) -> None:

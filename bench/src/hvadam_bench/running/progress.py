@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from time import monotonic
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
 
 from hvadam_bench import tasks
 from hvadam_bench.running.config import RunConfig
@@ -32,7 +32,7 @@ class Bars:
     """
 
     def __init__(self, console: Console) -> None:
-        self._progress = make_bars(
+        self.progress = make_bars(
             console,
             TextColumn("{task.description}"),
             BarColumn(bar_width=20),
@@ -42,26 +42,24 @@ class Bars:
             TextColumn("{task.fields[note]}"),
             refresh_per_second=1 / REFRESH_SECONDS,
         )
-        self._console = console
-        self._lines = Lines(console)
+        self.console = console
+        self.lines = Lines(console)
 
     def __enter__(self) -> Bars:
-        self._progress.start()
+        self.progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        self.progress.stop()
 
     def watch(self) -> Watcher:
         """Return a watcher of one run, in any thread."""
-        return _Bar(self._progress, self._lines, self._console)
+        return _Bar(self)
 
 
 class _Bar(Watcher):
-    def __init__(self, progress: Progress, lines: Lines, console: Console) -> None:
-        self._progress = progress
-        self._lines = lines
-        self._console = console
+    def __init__(self, bars: Bars) -> None:
+        self._bars = bars
         self._shown: TaskID | None = None
         self._next = 0.0
         self._measures = ""
@@ -70,8 +68,10 @@ class _Bar(Watcher):
         label = self._label = f"{config.task} {config.entrant} seed {config.seed}"
         self._steps = steps
         if step:
-            print_line(f"resuming {label} at step {step:,} of {steps:,}", self._console)
-        self._shown = self._progress.add_task(label, total=steps, completed=step, rate="", note="")
+            print_line(f"resuming {label} at step {step:,} of {steps:,}", self._bars.console)
+        self._shown = self._bars.progress.add_task(
+            label, total=steps, completed=step, rate="", note=""
+        )
         self._metric = tasks.get(config.task).metric
         self._begun = monotonic(), step
         if curve:
@@ -85,8 +85,8 @@ class _Bar(Watcher):
         since, first = self._begun
         rate = (step - first) / max(now - since, 1e-9)
         pace, note = f"{rate:.3g} steps/s", f"loss {loss:.4g}{self._measures}"
-        self._progress.update(self._shown, completed=step, rate=pace, note=note)
-        self._lines.tell(f"{self._label}: step {step:,} of {self._steps:,}, {pace}, {note}")
+        self._bars.progress.update(self._shown, completed=step, rate=pace, note=note)
+        self._bars.lines.tell(f"{self._label}: step {step:,} of {self._steps:,}, {pace}, {note}")
 
     def evaluated(self, point: Point) -> None:
         measures = {self._metric: point.valid.get(self._metric)}
@@ -97,4 +97,4 @@ class _Bar(Watcher):
 
     def ended(self, record: Record) -> None:
         if self._shown is not None:
-            self._progress.remove_task(self._shown)
+            self._bars.progress.remove_task(self._shown)

@@ -16,18 +16,16 @@ and, where there is one, a folder of packed records to go on from:
 from __future__ import annotations
 
 import glob
-import hashlib
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 from hvadam._version import __version__
-from hvadam_bench.errors import RefusedError
-from hvadam_bench.running.checking import check_record
+from hvadam_bench.registry import RefusedError
+from hvadam_bench.running.checking import Count, Name, parse, read, to_line
 from hvadam_bench.running.config import RunConfig, key_of
 from hvadam_bench.running.files import read_packed, write_atomically, write_packed
 
@@ -49,13 +47,13 @@ BROKEN = "line"  # in place of the key of what is damaged
 class Point:
     """One evaluation on the way."""
 
-    step: int  # batches seen, or evaluations of the loss by line searches; 0 is before training
-    examples: int
+    step: Count  # batches seen, or evaluations of the loss by line searches; 0 is before training
+    examples: Count
     seconds: float  # in training, without evaluations
     train_loss: float | None  # mean over the batches since the last point
     valid: Mapping[str, float]  # what the task measured on the validation split
     # HVAdam's gain, the hidden part's share of the step, alignment and restarts, by network.
-    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    diagnostics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -73,13 +71,13 @@ class Record:
 
     config: RunConfig
     status: Status
-    reason: str  # why it did not end as "done"; "" else
+    reason: str  # why it did not end as "done", or ""
     curve: tuple[Point, ...]
     test: Mapping[str, float]  # measured once, at the end; empty if it did not get there
     train_seconds: float
     evaluation_seconds: float
     environment: Mapping[str, Any]  # versions, hardware, commit and whether it was dirty
-    artifacts: tuple[str, ...] = ()  # names of files beside the record
+    artifacts: tuple[Name, ...] = ()  # of files beside the record
     title: str = ""  # the task's, for people
     metric: str = "loss"  # the measure that counts, a key of `test` and of each point's `valid`
     goal: Literal["min", "max"] = "min"  # whether less or more of it is better
@@ -91,12 +89,12 @@ class Record:
     role: Role = "judged"
     decay: Mapping[str, Decay] = field(default_factory=dict)  # by network, as it was really used
     test_parts: tuple[float, ...] = ()  # the metric over equal parts of the test split, if known
-    gradient_evaluations: int = 0  # backward passes of losses, all networks together
+    gradient_evaluations: Count = 0  # backward passes of losses, all networks together
     # Whether it had the machine to itself, so that its seconds can be compared; None if unknown.
     alone: bool | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values; without what is not known, as records of before are written."""
+        """Return plain values, without those fields of later versions that say nothing."""
         plain = {**asdict(self), "config": self.config.to_json()}
         for name, unknown in (("alone", None), ("test_parts", ()), ("published_from", "")):
             if plain[name] == unknown:
@@ -112,22 +110,21 @@ class Record:
         Raises:
             ValueError: a value is not what it must be.
         """
-        check_record(plain, get_args(Status), MEASURED, get_args(Role))
-        own = {
-            "config": RunConfig.from_json(plain["config"]),
-            "curve": tuple(Point(**_known(Point, point)) for point in plain["curve"]),
-            "artifacts": tuple(plain.get("artifacts", ())),
-            "test_parts": tuple(plain.get("test_parts", ())),
-            "decay": {
-                network: Decay(**_known(Decay, decay))
-                for network, decay in plain.get("decay", {}).items()
-            },
-        }
-        return cls(**{**_known(cls, plain), **own})
+        record: Record = read(cls, plain)
+        unknown = sorted(set(plain["config"]) - {one.name for one in fields(RunConfig)})
+        if unknown:
+            raise ValueError(f"config has {', '.join(map(repr, unknown))}, which is not known here")
+        if any(record.metric not in point.valid for point in record.curve):
+            raise ValueError(f"curve has a point without {record.metric!r}, its metric")
+        if record.status in MEASURED and not record.curve:
+            raise ValueError(f"curve is empty, and its status is {record.status!r}")
+        if record.status in MEASURED and record.metric not in record.test:
+            raise ValueError(f"test has no {record.metric!r}, its metric")
+        return record
 
     def to_line(self) -> str:
         """Return the record as one line of JSON, with a checksum in it."""
-        return _to_line(self.to_json())
+        return to_line(self.to_json())
 
     @classmethod
     def from_line(cls, line: str) -> Record:
@@ -136,7 +133,7 @@ class Record:
         Raises:
             ValueError: the line is none, or not as it was written.
         """
-        return cls.from_json(_parse(line))
+        return cls.from_json(parse(line))
 
 
 class UnreadableError(RefusedError):
@@ -179,16 +176,6 @@ class Store:
     def checkpoint_path(self, config: RunConfig) -> Path:
         """Return where a run under way keeps what it needs to go on after a crash."""
         return self.path(config).with_suffix(".checkpoint")
-
-    def beside_checkpoints(self) -> Iterator[Record]:
-        """Give the records that have a checkpoint beside them, or a draft of one.
-
-        What cannot be read is left out.
-        """
-        left = self.folder.glob("*/*/*.checkpoint*")
-        names = {path.with_name(path.name.lstrip(".").partition(".")[0] + ".json") for path in left}
-        found = (_read(path) for path in sorted(names) if path.exists())
-        yield from (record for record in found if isinstance(record, Record))
 
     def artifacts_path(self, config: RunConfig) -> Path:
         """Return the folder of what a run made to look at, if it made any."""
@@ -263,10 +250,10 @@ class Store:
         Raises:
             UnreadableError: one of them cannot be read.
         """
-        for found in self._all():
-            if isinstance(found, UnreadableError):
-                raise found.with_traceback(None)  # it may be kept, and raised again
-            yield found
+        records, unreadable = self.contents()
+        for fault in unreadable:
+            raise fault.with_traceback(None)  # it may be kept, and raised again
+        yield from records
 
     def contents(self, tasks: Collection[str] | None = None) -> Contents:
         """Return all records that can be read, in the order of `iter`, and what else there is.
@@ -293,15 +280,13 @@ class Store:
         lines: dict[str, dict[str, str]] = {}
         for path in sorted(self.packed.glob(f"*{PACKED}")):
             own = lines[path.name.removesuffix(PACKED)] = {}
-            for number, line in enumerate(_packed_lines(path), 1):
-                try:
-                    plain = _parse(line)
-                    own[key_of(plain["config"])] = _to_line(plain)
-                except (ValueError, TypeError, KeyError) as error:
-                    raise _damaged(path, f"line {number}: {error}") from error
+            for key, plain in _lines_of(path).items():
+                if isinstance(plain, UnreadableError):
+                    raise plain
+                own[key] = to_line(plain)
         for path in sorted(self.folder.glob("*/*/*.json")):
             if isinstance(record := _read(path), Record):
-                text = _to_line(_parse(path.read_text(encoding="utf-8")))
+                text = to_line(parse(path.read_text(encoding="utf-8")))
                 lines.setdefault(record.config.task, {})[path.stem] = text
         paths = {task: self.packed / f"{task}{PACKED}" for task in sorted(lines)}
         for task, path in paths.items():
@@ -329,36 +314,35 @@ class Store:
 
 @lru_cache(maxsize=64)
 def _unpacked(path: Path, version: tuple[int, ...]) -> Mapping[str, Record | UnreadableError]:
-    """Return the records of a packed file by their keys; read again once the file has changed.
+    """Return the records of a packed file by their keys; read again once the file has changed."""
+    return {
+        key: one if isinstance(one, UnreadableError) else _record(f"{path}, {key},", one)
+        for key, one in _lines_of(path).items()
+    }
+
+
+def _lines_of(path: Path) -> dict[str, dict[str, Any] | UnreadableError]:
+    """Return the plain values of a packed file by their keys.
 
     What is damaged, and so has no key, stands under `BROKEN` and its line.
     """
-    found: dict[str, Record | UnreadableError] = {}
     try:
-        lines = _packed_lines(path)
-    except UnreadableError as error:
-        return {BROKEN: error}
+        lines = read_packed(path)
+    except ValueError as error:
+        return {BROKEN: _damaged(path, str(error))}
+    found: dict[str, dict[str, Any] | UnreadableError] = {}
     for number, line in enumerate(lines, 1):
         try:
-            plain = _parse(line)
-            key = key_of(plain["config"])
+            plain = parse(line)
+            found[key_of(plain["config"])] = plain
         except (ValueError, TypeError, KeyError) as error:
             found[f"{BROKEN} {number}"] = _damaged(path, f"line {number}: {error}")
-        else:
-            found[key] = _record(f"{path}, {key},", plain)
     return found
-
-
-def _packed_lines(path: Path) -> list[str]:
-    try:
-        return read_packed(path)
-    except ValueError as error:
-        raise _damaged(path, str(error)) from error
 
 
 def _read(path: Path) -> Record | UnreadableError:
     try:
-        plain = _parse(path.read_text(encoding="utf-8"))
+        plain = parse(path.read_text(encoding="utf-8"))
         key = key_of(plain["config"])
     except (ValueError, TypeError, KeyError) as error:
         return _damaged(path, str(error))
@@ -392,40 +376,8 @@ def _damaged(path: Path, why: str) -> UnreadableError:
     return UnreadableError(f"{path} is damaged ({why})", way_out)
 
 
-def _parse(line: str) -> dict[str, Any]:
-    """Return the plain values of a line, without their checksum.
-
-    Raises:
-        ValueError: they are not as they were written.
-    """
-    try:
-        plain = json.loads(line)
-        if not isinstance(plain, dict) or plain.pop("checksum", None) != _checksum(plain):
-            raise ValueError("its checksum is wrong")
-        if "\\ud" in line:  # half a character, which no page could show
-            json.dumps(plain, ensure_ascii=False).encode()
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
-    return plain
-
-
-def _to_line(plain: Mapping[str, Any]) -> str:
-    return json.dumps({**plain, "checksum": _checksum(plain)}, separators=(",", ":"))
-
-
-def _known(kind: type[Any], plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of plain values that a class has fields for."""
-    return {one.name: plain[one.name] for one in fields(kind) if one.name in plain}
-
-
 def _is_less(record: Record, known: Record) -> bool:
     """Tell whether a record says less of a run than a known one, and must not replace it."""
     if known.status not in FINAL or record.status not in FINAL:
         return known.status in FINAL
     return record.status == "pruned" != known.status and record.basis == known.basis
-
-
-def _checksum(plain: Mapping[str, Any]) -> str:
-    """Return a hash of plain values, whatever their order and however they are written."""
-    canonical = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:16]

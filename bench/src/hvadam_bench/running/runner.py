@@ -28,10 +28,10 @@ import torch
 
 from hvadam.info import versions
 from hvadam_bench import tasks
-from hvadam_bench.errors import RefusedError
+from hvadam_bench.registry import RefusedError
 from hvadam_bench.running import checkpoints, machine
 from hvadam_bench.running.config import RunConfig
-from hvadam_bench.running.files import BusyError, locked
+from hvadam_bench.running.files import locked
 from hvadam_bench.running.options import basis_of
 from hvadam_bench.running.records import (
     FINAL,
@@ -53,7 +53,7 @@ class PrunedError(Exception):
 
 
 class Watcher:
-    """Who wants to see a run while it runs; this one looks away. Override what is of interest."""
+    """See a run while it runs. This class looks away: override the events of interest."""
 
     def started(self, config: RunConfig, steps: int, step: int, curve: Sequence[Point]) -> None:
         """See a run of so many steps begin, or go on after a crash from `step` and `curve`."""
@@ -80,18 +80,17 @@ def run(
 ) -> Record:
     """Train, evaluate on the way, test at the end, and keep the record.
 
-    A run that is recorded as done, diverged or pruned is not run again, unless a default of its
-    task or contender has changed since. One that was interrupted
-    goes on from its last checkpoint, and its curve is that of a run that was never interrupted, to
-    the last bit. The same configuration on the same machine with as many threads gives the same
-    bits. Settings of torch and the random generators of the process are left as they were.
+    A run that came to an end is not run again, unless a default or the code of its task or
+    contender has changed since. One that was interrupted goes on from its last checkpoint, to the
+    same bits as one that never was, on the same machine with as many threads. Settings of torch and
+    the random generators of the process are left as they were.
 
     Args:
         config: What to do.
         store: Where the record, and the checkpoints on the way, go.
         study: The recipe or command that the run is made for.
         role: What the run is made for: to choose options, or to judge them.
-        watcher: Who is told of the progress.
+        watcher: What sees the progress.
         threads: How many torch may use.
         checkpoint_seconds: From one checkpoint to the next; evaluations make one too.
 
@@ -106,6 +105,7 @@ def run(
     """
     path = store.checkpoint_path(config)
     lock = checkpoints.lock_path(path)
+    who = f"{config.task} {config.entrant} seed {config.seed}"
     if (known := recorded(config, store)) is not None:
         checkpoints.remove(path)  # left by a kill after the record was written
         return known
@@ -114,7 +114,7 @@ def run(
     test: Mapping[str, float] = {}
     with ExitStack() as claim:
         if held := lock.exists():  # by another process, or by one that was killed
-            claim.enter_context(_claimed(config, lock))
+            claim.enter_context(locked(lock, who))
         with reproducible(threads), checkpoints.isolated(config.seed), _interrupts() as interrupted:
             about = machine.describe()
             # Plain strings, for torch's own is of a class that a checkpoint may not hold.
@@ -125,7 +125,7 @@ def run(
             try:
                 training = Training(config)
                 if not held:  # only now: what cannot start leaves nothing
-                    claim.enter_context(_claimed(config, lock))
+                    claim.enter_context(locked(lock, who))
                 if (known := recorded(config, store)) is not None:  # by another, just now
                     return known
                 training = _resumed(training, path, identity)
@@ -140,7 +140,9 @@ def run(
             except RefusedError:
                 raise
             except SystemExit as error:  # of a user's code, which would end all without a word
-                status, reason = "failed", f"{config.task} or {config.contender} {_exit(error)}"
+                code = "" if error.code is None else repr(error.code)
+                why = f"{config.task} or {config.contender} called sys.exit({code})"
+                status, reason = "failed", why
                 if training is None:
                     raise RefusedError(f"{reason}.") from error
             except Exception as error:
@@ -193,33 +195,20 @@ def outdated(record: Record) -> str:
     return "made with other settings or options by default"
 
 
-@contextmanager
-def _claimed(config: RunConfig, lock: Path) -> Iterator[None]:
-    """Enter a context in which nobody else makes a run."""
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(locked(lock))
-        except BusyError as error:
-            who = f"{config.task} {config.entrant} seed {config.seed}"
-            raise BusyError(f"{who} is being made by {error}; wait for it, or stop it.") from error
-        yield
-
-
 def _resumed(training: Training, path: Path, identity: Mapping[str, Any]) -> Training:
     """Return a training from its checkpoint, if there is one of this very run."""
     config = training.config
     content = checkpoints.load(path)
     if content is None:
         return training
-    if foreign := _differences(content, identity):
-        why = f"is of another run ({foreign})"
-    else:
-        try:
+    try:
+        foreign = _differences(content, identity)
+        if not foreign:
             training.load_state_dict(content["training"])
-        except Exception as error:
-            why = f"does not fit ({_one_line(error)})"
-        else:
             return training
+        why = f"is of another run ({foreign})"
+    except Exception as error:  # it may hold anything
+        why = f"does not fit ({_one_line(error)})"
     warnings.warn(f"{path} {why}: the run starts over.", stacklevel=3)
     checkpoints.set_seed(config.seed)
     return Training(config)
@@ -282,7 +271,7 @@ def reproducible(threads: int) -> Iterator[None]:
 
 @contextmanager
 def _interrupts() -> Iterator[threading.Event]:
-    """Enter a context in which Ctrl-C sets an event, for in mid-step nothing can be saved.
+    """Enter a context in which Ctrl-C sets an event, because nothing can be saved in mid-step.
 
     A second Ctrl-C interrupts at once.
     """
@@ -315,26 +304,27 @@ def _record(
     # Published numbers are of the published protocol, quirks included, and of no other.
     protocol = "inherited" if "inherited" in task.protocols else "standard"
     same = config.scale == "paper" and config.protocol == protocol and not config.settings
-    return Record(
-        config=config,
-        status=status,
-        reason=reason,
-        curve=tuple(training.curve) if training else (),
-        test=test,
-        train_seconds=training.train_seconds if training else 0.0,
-        evaluation_seconds=training.evaluation_seconds if training else 0.0,
-        environment=about,
-        artifacts=tuple(training.artifacts) if training else (),
+    record = Record(
+        *(config, status, reason, (), test, 0.0, 0.0, about),
         title=task.title,
         metric=task.metric,
         goal=task.goal,
         published=task.published.get(config.entrant) if same else None,
         published_from=task.published_from if same else "",
         basis=basis_of(config),
-        test_parts=training.test_parts if training else (),
-        decay=training.decay if training else {},
-        gradient_evaluations=training.gradient_evaluations if training else 0,
-        alone=training.alone if training else None,
+    )
+    if training is None:
+        return record
+    return replace(
+        record,
+        curve=tuple(training.curve),
+        train_seconds=training.train_seconds,
+        evaluation_seconds=training.evaluation_seconds,
+        artifacts=tuple(training.artifacts),
+        test_parts=training.test_parts,
+        decay=training.decay,
+        gradient_evaluations=training.gradient_evaluations,
+        alone=training.alone,
     )
 
 
@@ -376,10 +366,6 @@ def _keep(record: Record, artifacts: Mapping[str, bytes], store: Store) -> None:
             f"cannot write {path}: {error.strerror}; the run was "
             f"{record.status}. Make room and run the same again: it goes on from its checkpoint.",
         ) from error
-
-
-def _exit(error: SystemExit) -> str:
-    return f"called sys.exit({'' if error.code is None else repr(error.code)})"
 
 
 def _one_line(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Whose code a record was made with: that of a user's task or contender changes between runs."""
+"""The code that a record was made with: a user's task or contender changes between runs."""
 
 from __future__ import annotations
 
@@ -34,24 +34,32 @@ def changed_files(record: Record) -> list[str]:
 def current(contents: Contents) -> tuple[list[Record], list[str]]:
     """Return the records to show of a store, and in words what is not shown or not alike.
 
-    Records of a user's task or contender whose file is another today are left out. Where the file
-    is not known here, records of several versions of it are shown, and said to be.
+    Records of a user's task or contender whose file is another today are left out, and so are
+    those that do not measure what most records of their task do. Where the file is not known here,
+    records of several versions of it are shown, and said to be.
     """
     said = [str(one) for one in contents.unreadable]
     shown: list[Record] = []
     old: Counter[tuple[str, str]] = Counter()
     versions: dict[tuple[str, str], Counter[str]] = {}
+    metrics: dict[str, Counter[str]] = {}
     for record in contents.records:
+        metrics.setdefault(record.config.task, Counter())[record.metric] += 1
+    for record in contents.records:
+        task = record.config.task
+        usual = metrics[task].most_common(1)[0][0]
         if files := changed_files(record):
-            old[record.config.task, " and ".join(files)] += 1
+            old[task, f"made by another version of {' and '.join(files)}"] += 1
+            continue
+        if record.metric != usual:
+            old[task, f"judged by {record.metric!r}, where most are by {usual!r}"] += 1
             continue
         shown.append(record)
         for what, code in recorded_code(record).items():
             name = getattr(record.config, what, "")
             versions.setdefault((what, name), Counter())[code] += 1
-    for (task, files), n in old.items():
-        why = f"made by another version of {files}: left out"
-        said.append(f"{told(n, task)} {why}; sweep to make them again.")
+    for (task, why), n in old.items():
+        said.append(f"{told(n, task)} {why}: left out; sweep to make them again.")
     for (what, name), counts in versions.items():
         if len(counts) > 1:
             parts = ", ".join(str(n) for n in sorted(counts.values(), reverse=True))

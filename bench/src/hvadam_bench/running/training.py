@@ -16,8 +16,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.utils import clip_grad_norm_
 
 from hvadam_bench import contenders, tasks
-from hvadam_bench.errors import RefusedError
-from hvadam_bench.registry import is_name
+from hvadam_bench.registry import RefusedError, is_name
 from hvadam_bench.running import checkpoints
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.machine import Company
@@ -28,9 +27,11 @@ from hvadam_bench.tasks import Problem, Split
 # A loss beyond this many times the network's first one, or times 1 if that was smaller, will not
 # come back: a learning rate ten times too large passes it within a few dozen steps.
 BOUND = 1e6
-# Of training data, for batch-norm statistics: a thousand examples and more, while an epoch may be
-# 400 batches.
+# Batches of training data for batch-norm statistics: a thousand examples and more, while an epoch
+# may be 400 batches.
 BATCHES = 64
+# What a checkpoint carries of a training as it is.
+CARRIED = ("step", "artifacts", "gradient_evaluations", "train_seconds", "evaluation_seconds")
 # What a point of the curve keeps of HVAdam's diagnostics.
 WATCHED = ("hidden_gain", "hidden_share", "alignment", "restarts")
 
@@ -70,7 +71,7 @@ class Training:
             name: contenders.create(config.contender, network, **options)
             for name, network in networks.items()
         }
-        # Of the run, for which the schedule is; contenders with line searches have their own rate.
+        # The share of the run that the schedule is for: line searches have their own rate.
         self._scheduled = options.get("switch", 0.0) if self.spec.closure else 1.0
         self.decay = {name: decay_of(self.spec, o) for name, o in self.optimizers.items()}
         count = settings.get("evaluations", self.task.evaluations)
@@ -192,7 +193,7 @@ class Training:
         return point
 
     def test(self) -> dict[str, float]:
-        """Return the measures of the test split, for the end.
+        """Measure the test split, at the end.
 
         Raises:
             DivergedError: one of them is not finite.
@@ -211,14 +212,10 @@ class Training:
             "optimizers": {name: o.state_dict() for name, o in self.optimizers.items()},
             "problem": self.problem.state_dict(),
             "random": checkpoints.random_state(),
-            "step": self.step,
             "first": dict(self._first),
             "losses": self._losses,
             "curve": [asdict(point) for point in self.curve],
-            "artifacts": dict(self.artifacts),
-            "gradient_evaluations": self.gradient_evaluations,
-            "train_seconds": self.train_seconds,
-            "evaluation_seconds": self.evaluation_seconds,
+            **{name: copy.copy(getattr(self, name)) for name in CARRIED},
             "alone": self.alone,
         }
 
@@ -231,14 +228,11 @@ class Training:
         groups = [group for o in self.optimizers.values() for group in o.param_groups]
         self._rates = [(g, lr) for g, (_, lr) in zip(groups, self._rates, strict=True)]
         self.problem.load_state_dict(state["problem"])
-        self.step = state["step"]
         self._first = dict(state["first"])
         self._losses = state["losses"]
         self.curve = [Point(**point) for point in state["curve"]]
-        self.artifacts = dict(state["artifacts"])
-        self.gradient_evaluations = state["gradient_evaluations"]
-        self.train_seconds = state["train_seconds"]
-        self.evaluation_seconds = state["evaluation_seconds"]
+        for name in CARRIED:
+            setattr(self, name, copy.copy(state[name]))
         self._alone_before = state["alone"]
         checkpoints.set_random_state(state["random"])
 
@@ -271,7 +265,7 @@ class Training:
         return found
 
     def _as_numbers(self, measures: Any, split: Split) -> dict[str, float]:
-        """Return measures as floats, refused where nobody could judge a run by them."""
+        """Return measures as floats; refuse those that nobody could judge a run by."""
         who, metric = f"{self.task.name}: evaluate({split!r})", self.task.metric
         if not isinstance(measures, Mapping) or metric not in measures:
             got = ", ".join(map(str, measures)) if isinstance(measures, Mapping) else measures

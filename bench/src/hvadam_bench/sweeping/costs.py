@@ -1,4 +1,4 @@
-"""How long runs take: what was recorded, else a guess by scale and task, by how much they train."""
+"""How long runs take: as recorded, or a guess by scale, task and how much they train."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hvadam_bench.analysis.statistics import median, options_key
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import MEASURED, Record
 
-# Of a run nothing like which is recorded, on one core.
+# The guess for a run like which nothing is recorded, on one core.
 SECONDS = {"smoke": 2.0, "laptop": 40.0}
 # At laptop scale, of tasks that take far less or more than others.
 LAPTOP_SECONDS = {
@@ -57,8 +57,9 @@ class Costs:
     def of(self, config: RunConfig) -> float:
         """Return the seconds that a run should take.
 
-        That is the median of the same contender's runs on the task as it is set, else of all on it
-        so set, else of all on it for as much training, else a guess for as much.
+        That is the median of the runs that are most alike: of the same contender with the same
+        settings, of anyone with them, or of any on the task for as much training. Without any it is
+        a guess.
         """
         *alike, of_task = _keys(config)
         for key in alike:
@@ -73,7 +74,7 @@ class Costs:
 
 
 def amount(config: RunConfig) -> float:
-    """Return how much a run trains, beside the task as it is at its scale.
+    """Return how much a run trains, relative to the task as it is at its scale.
 
     Example:
         >>> amount(RunConfig("digits_mlp", "adam", settings={"epochs": 60}))

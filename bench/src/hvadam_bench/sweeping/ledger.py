@@ -19,8 +19,8 @@ class Ledger:
 
     Args:
         store: Where the records are.
-        find: How the record that counts is found. A reader takes any that ended; who makes them
-            also asks whether the same run would be another today.
+        find: How the record that counts is found. A reader takes any that ended; a sweep also asks
+            whether the same run would be another today.
     """
 
     def __init__(
@@ -32,9 +32,7 @@ class Ledger:
 
     def get(self, config: RunConfig) -> Record | None:
         """Return the record of a run that is over, None if it is not."""
-        if config.key not in self._over:
-            record = self._find(config, self._store)
-            if record is None:
-                return None
-            self._over[config.key] = record
-        return self._over[config.key]
+        known = self._over.get(config.key) or self._find(config, self._store)
+        if known is not None:
+            self._over[config.key] = known
+        return known

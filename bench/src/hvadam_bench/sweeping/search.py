@@ -21,8 +21,7 @@ from typing import Any, Literal, NamedTuple
 from hvadam_bench import contenders
 from hvadam_bench import tasks as known_tasks
 from hvadam_bench.analysis import statistics
-from hvadam_bench.errors import RefusedError
-from hvadam_bench.registry import instead
+from hvadam_bench.registry import RefusedError, instead
 from hvadam_bench.running.config import RunConfig, entrant
 from hvadam_bench.running.records import Record, Role
 from hvadam_bench.sweeping.ledger import Ledger
@@ -37,7 +36,7 @@ PrunerName = Literal["none", "median", "halving"]
 
 @dataclass(frozen=True)
 class Entry:
-    """Who competes, and how.
+    """A contender of a contest, and how it competes.
 
     Attributes:
         contender: One of `hvadam_bench.contenders.names()`.
@@ -72,7 +71,7 @@ class Contest:
 
     Attributes:
         task: One of `hvadam_bench.tasks.names()`.
-        entries: Who competes.
+        entries: The contenders.
         scale, protocol, settings: As in `RunConfig`.
         tuning_settings: What tuning runs have instead of some of these, such as half the steps.
         budget: "equal" for as many trials each; "published" to repeat what a paper did, where one
@@ -85,7 +84,7 @@ class Contest:
         seeds: Runs of each winner.
         first_seed: Of these; another where a contest judges anew what an earlier one has judged.
         pruner: What stops hopeless trials early, the same for all; never a winner's runs.
-        reference: Who the others are compared with.
+        reference: The contender that the others are compared with.
         only: Which contenders to run, if not all; the budget stays that of all.
     """
 
@@ -192,11 +191,14 @@ class Arm:
             runs = [run for run in map(known.get, configs) if run is not None]
             if len(runs) < len(configs):
                 return Tuned(trials, runs, None)
-            best = statistics.best_options(runs, statistics.Metric.of(runs[0]))
+            metric = statistics.Metric.of(runs[0])
+            best = statistics.best_options(runs, metric)
             grown = len(trials) - len(self.trials) == EXTENSIONS
             beyond = None if self._is_named else self._beyond(trials, best)
             if beyond is None or grown:
-                return Tuned(trials, runs, self._chosen(runs))
+                if self.contest.choice == "plateau":
+                    best = statistics.plateau_options(runs, metric, self.contest.split_error)
+                return Tuned(trials, runs, best)
             trials.append(beyond)
 
     def rivals(self, config: RunConfig, known: Ledger) -> list[Record]:
@@ -223,12 +225,6 @@ class Arm:
         """Return how many runs there are to the end, if the grid does not grow."""
         return len(self.tuning(self.trials)) + self.contest.seeds
 
-    def _chosen(self, runs: Sequence[Record]) -> dict[str, Any]:
-        metric = statistics.Metric.of(runs[0])
-        if self.contest.choice == "plateau":
-            return statistics.plateau_options(runs, metric, self.contest.split_error)
-        return statistics.best_options(runs, metric)
-
     def _beyond(self, trials: Sequence[Trial], best: Mapping[str, Any]) -> Trial | None:
         """Return the trial past the edge that the best one is at, if it is at one."""
         key = statistics.options_key(best)
@@ -239,30 +235,25 @@ class Arm:
         rung = at + (-self.fineness if at == min(rungs) else self.fineness)
         return Trial(rung, {**best, "lr": self._rate(rung)})
 
-    def _trials(self, count: int) -> list[Trial]:
-        if self.tuner is not None:
-            return []
-        return self._named() if self._is_named else self._equal(count)
-
     @property
     def _is_named(self) -> bool:
         """Tell whether the entry or its contest names the trials, so that no grid grows."""
         return bool(self.entry.rates) or self.contest.budget == "published"
 
-    def _equal(self, count: int) -> list[Trial]:
-        """Return as many trials as everyone has, from the first learning rate outwards."""
-        rungs = itertools.chain([0], *([-i, i] for i in range(1, count)))
+    def _trials(self, count: int) -> list[Trial]:
+        """Return all combinations that are named, or as many as everyone has, from the middle."""
+        entry = self.entry
+        if self.tuner is not None:
+            return []
+        if self._is_named:
+            axes = _product({"lr": entry.rates or [self._rate(0)], **entry.axes})
+            return [Trial(i, {**entry.options, **others}) for i, others in enumerate(axes)]
         trials = (
-            Trial(rung, {**self.entry.options, "lr": self._rate(rung), **others})
-            for rung in rungs
-            for others in _product(self.entry.axes)
+            Trial(rung, {**entry.options, "lr": self._rate(rung), **others})
+            for rung in itertools.chain([0], *([-i, i] for i in range(1, count)))
+            for others in _product(entry.axes)
         )
         return list(itertools.islice(trials, count))
-
-    def _named(self) -> list[Trial]:
-        """Return every combination of what the entry names."""
-        axes = _product({"lr": self.entry.rates or [self._rate(0)], **self.entry.axes})
-        return [Trial(i, {**self.entry.options, **others}) for i, others in enumerate(axes)]
 
     def _rate(self, rung: int) -> float:
         return ladder(self._first, rung, self.fineness)
@@ -343,8 +334,8 @@ def narrowed(
     Args:
         contests: What to narrow.
         tasks: Which of them to keep, by task.
-        contenders: Who is to run.
-        reference: Whom the others are compared with; it runs, named among them or not.
+        contenders: The contenders to run.
+        reference: The one that the others are compared with; it runs, named among them or not.
         options: What all contenders have instead of their own.
         settings: What the tasks have instead of theirs, in tuning too.
         rates: The learning rates that everyone tries, instead of a search.
@@ -357,6 +348,7 @@ def narrowed(
         contenders = list(dict.fromkeys([*contenders, reference]))
     changes = {"only": contenders, "seeds": seeds, "scale": scale, "pruner": pruner}
     given = {name: value for name, value in changes.items() if value is not None}
+    search: dict[str, Any] = {"rates": rates, "rate_of": ""} if rates else {}
     found: list[Contest] = []
     for contest in contests:
         if tasks is not None and contest.task not in tasks:
@@ -369,7 +361,7 @@ def narrowed(
         found.append(
             replace(
                 contest,
-                entries=[_changed(entry, options or {}, rates) for entry in entries],
+                entries=[replace(one.given(options or {}), **search) for one in entries],
                 settings={**contest.settings, **(settings or {})},
                 tuning_settings=tuning,
                 reference=contest.reference if kept else reference or (contenders or [""])[0],
@@ -377,21 +369,11 @@ def narrowed(
             )
         )
     for contest in found:
-        _require_scale(contest)
+        scales = list(known_tasks.get(contest.task).scales)
+        if contest.scale not in scales:
+            there = instead(contest.scale, scales)
+            raise RefusedError(f"{contest.task} has no scale {contest.scale!r}; {there}")
     return found
-
-
-def _changed(entry: Entry, options: Mapping[str, Any], rates: Sequence[float]) -> Entry:
-    """Return an entry with other options, and with rates of its own where some are named."""
-    own = entry.given(options)
-    return replace(own, rates=rates, rate_of="") if rates else own
-
-
-def _require_scale(contest: Contest) -> None:
-    scales = list(known_tasks.get(contest.task).scales)
-    if contest.scale not in scales:
-        there = instead(contest.scale, scales)
-        raise RefusedError(f"{contest.task} has no scale {contest.scale!r}; {there}")
 
 
 def _product(axes: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:

@@ -32,9 +32,8 @@ from hvadam_bench.running.runner import discarded, is_over, outdated, recorded
 from hvadam_bench.running.sources import told
 from hvadam_bench.sweeping.contest_results import ContestResults, read_contest
 from hvadam_bench.sweeping.costs import Costs
-from hvadam_bench.sweeping.engines import Engine, Job, Outcome
+from hvadam_bench.sweeping.engines import Engine, Job, Outcome, curve_of
 from hvadam_bench.sweeping.ledger import Ledger
-from hvadam_bench.sweeping.pruning import curve_of
 from hvadam_bench.sweeping.search import Arm, Contest, Planned
 
 # Seconds from each loss of a run to its next attempt, from its checkpoint; then it stays lost.
@@ -89,6 +88,7 @@ class Sweep:
         self.refused: dict[str, str] = {}  # task -> why its runs cannot start
         self.store = store
         self._arms = [arm for contest in contests for arm in contest.arms()]
+        self._over: list[RunConfig] = []  # what was recorded before
         self.discarded = self._discarded(contents)  # what of the store does not count, in words
         self._losses: dict[str, Loss] = {}
         self._running: dict[str, tuple[Arm, Planned, float]] = {}
@@ -104,7 +104,8 @@ class Sweep:
         with suppress(OSError):  # a full disk shows in the runs
             for contest in self.contests:
                 self.store.note_reference(contest.task, contest.scale, contest.reference)
-        self._clear_away()
+        for config in self._over:
+            checkpoints.remove(self.store.checkpoint_path(config))  # which a kill left beside it
         ready = self._ready()
         while ready or self._running or self._elsewhere:
             while ready and len(self._running) < engine.slots:
@@ -125,7 +126,7 @@ class Sweep:
 
     @property
     def lost(self) -> list[Loss]:
-        """Return the runs that came to no end, however often they were tried."""
+        """Return the runs that did not end, however often they were tried."""
         return list(self._losses.values())
 
     def results(self) -> list[ContestResults]:
@@ -143,7 +144,7 @@ class Sweep:
             judged = [] if tuned.best is None else list(filter(self.ledger.get, judging))
             over += len(tuned.runs) + len(judged)
             total += len(tuning) + len(judging)
-            # Of one contender, all that tune take as long, and all that judge.
+            # All runs of one contender that tune take as long, and so do all that judge.
             for runs, done in ((tuning, tuned.runs), (judging, judged)):
                 seconds += (len(runs) - len(done)) * self.costs.of(runs[0]) if runs else 0.0
         now, part = monotonic(), 0.0
@@ -186,19 +187,15 @@ class Sweep:
         sleep(max(0.0, loss.time + PAUSES[loss.attempts - 1] - monotonic()))
         return [(loss.arm, loss.planned)]
 
-    def _clear_away(self) -> None:
-        """Delete the checkpoints that a kill left beside records which are over."""
-        for record in self.store.beside_checkpoints():
-            if self._is_ours(record.config) and is_over(record):
-                checkpoints.remove(self.store.checkpoint_path(record.config))
-
     def _discarded(self, contents: Contents) -> list[str]:
         """Return what of a store cannot be read, and which results would be others today."""
         old: Counter[tuple[str, str]] = Counter()
         for record in contents.records:
-            config = record.config
-            if self._is_ours(config) and record.status in FINAL and not is_over(record):
-                old[config.task, outdated(record)] += 1
+            if self._is_ours(record.config) and record.status in FINAL:
+                if is_over(record):
+                    self._over.append(record.config)
+                else:
+                    old[record.config.task, outdated(record)] += 1
         return [
             *(f"{one.fault}: it is run again if it is needed" for one in contents.unreadable),
             *(f"{told(n, task)} {why}: run again as needed" for (task, why), n in old.items()),
@@ -246,24 +243,17 @@ class Sweep:
         config = planned.config
         if outcome.kind == "over" and not outcome.reason:  # it was edited while it ran
             return f"{discarded(config, self.store) or 'it left no record'}."
-        if outcome.kind == "crashed" and _is_free(config, self.store):
-            task = tasks.get(config.task)
-            record = Record(
-                *(config, "failed", outcome.reason, (), {}, 0.0, 0.0, {}),
-                title=task.title,
-                metric=task.metric,
-                goal=task.goal,
-                study=self.name,
-                role=planned.role,
-            )
-            with suppress(OSError):  # such as a full disk, which may be what it was lost to
+        # A full disk may be what it was lost to; what cannot be read stays.
+        with suppress(OSError, UnreadableError):
+            if outcome.kind == "crashed" and self.store.get(config) is None:
+                task = tasks.get(config.task)
+                record = Record(
+                    *(config, "failed", outcome.reason, (), {}, 0.0, 0.0, {}),
+                    title=task.title,
+                    metric=task.metric,
+                    goal=task.goal,
+                    study=self.name,
+                    role=planned.role,
+                )
                 self.store.put(record)
         return outcome.reason
-
-
-def _is_free(config: RunConfig, store: Store) -> bool:
-    """Tell whether a run has no record yet, readable or not."""
-    try:
-        return store.get(config) is None
-    except UnreadableError:
-        return False

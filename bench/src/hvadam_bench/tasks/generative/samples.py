@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from hvadam_bench.data import features
-from hvadam_bench.data.frechet import Moments, distance, noise
+from hvadam_bench.data.features import Moments, distance, noise
 from hvadam_bench.data.images import Images
 from hvadam_bench.tasks._images import as_bytes, first, held_out, png
 from hvadam_bench.tasks._problem import seeded_generator, shuffled

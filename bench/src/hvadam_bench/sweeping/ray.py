@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from hvadam.info import usable_cores
 from hvadam_bench.registry import PLUGINS
 from hvadam_bench.running.records import Record, Store
 from hvadam_bench.sweeping.engines import Job, Outcome, perform
 
-# By Ray, of a run whose worker or node died.
+# How often Ray tries again when a run's worker or node died.
 RETRIES = 2
 
 
@@ -50,7 +50,7 @@ class RayEngine:
 
     @property
     def slots(self) -> int:
-        """Return how many CPUs the cluster has now, or fewer if told so."""
+        """Return how many CPUs the cluster has now, or as many as asked for."""
         cpus = int(self._ray.cluster_resources().get("CPU", 1))
         return max(1, cpus if self._workers is None else min(cpus, self._workers))
 
@@ -76,28 +76,17 @@ class RayEngine:
     def _collect(self, reference: Any) -> Outcome:
         job = self._jobs.pop(reference)
         try:
-            result: _Result = self._ray.get(reference)
+            outcome, record, artifacts = self._ray.get(reference)
         except self._ray.exceptions.RayError as error:
             return Outcome(job.config, "crashed", f"{type(error).__name__}: {error}".split("\n")[0])
-        if result.record is not None and self._store.get(job.config) != result.record:
-            self._store.put(result.record, result.artifacts)
-        return result.outcome
+        if record is not None and self._store.get(job.config) != record:
+            self._store.put(record, artifacts)
+        return outcome
 
 
-class _Result(NamedTuple):
-    """What comes back from a node, which may not share the folder."""
-
-    outcome: Outcome
-    record: Record | None
-    artifacts: dict[str, bytes]
-
-
-def _remote(job: Job, store: Store) -> _Result:
-    outcome = perform(job, store)
-    record = store.get(job.config)
-    if record is None:
-        return _Result(outcome, None, {})
+def _remote(job: Job, store: Store) -> tuple[Outcome, Record | None, dict[str, bytes]]:
+    """Do a job on a node, which may not share the folder: its record comes back with its files."""
+    outcome, record = perform(job, store), store.get(job.config)
     beside = store.artifacts_path(job.config)
-    return _Result(
-        outcome, record, {name: (beside / name).read_bytes() for name in record.artifacts}
-    )
+    names = record.artifacts if record is not None else ()
+    return outcome, record, {name: (beside / name).read_bytes() for name in names}
