@@ -1,7 +1,7 @@
 """The speed study: a step on one thread, on several, in JAX and in training, and the runner."""
 
 from hvadam_bench.studies._study import Study
-from hvadam_bench.studies.speed import measure, page, plan, results
+from hvadam_bench.studies.speed import measure, page, plan
 
 STUDY = Study(
     "speed",
@@ -9,12 +9,6 @@ STUDY = Study(
     plan.plan,
     measure.measure,
     page.render,
-    {
-        "speed": results.Speed,
-        "speed-threads": results.ThreadSpeed,
-        "speed-jax": results.JaxSpeed,
-        "training": results.TrainingSpeed,
-        "runner": results.RunnerCost,
-    },
+    dict.fromkeys(measure.MODULES, dict),
     page.tabulate,
 )

@@ -1,63 +1,58 @@
-"""Each kind of measurement, as it is planned. A framework is loaded only where it is timed."""
+"""Each kind of measurement, as it is planned. A framework is loaded only where it is timed.
+
+A result is plain JSON: what it was made with, and "shapes" (or "workloads") that were timed, each
+with a row in "results" for every contender and number of threads. A row has the "seconds" and the
+"reference_seconds" of a step in all rounds, and what else was found of the contender.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
+from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any
 
+from hvadam import info
+from hvadam_bench.running.machine import Company
+from hvadam_bench.studies._results import to_json
 from hvadam_bench.studies._study import Place
 from hvadam_bench.studies.speed.plan import Plan
-from hvadam_bench.studies.speed.shapes import BY_PARAMETERS, BY_TENSORS
+
+MODULES = {
+    "speed": "steps",
+    "growth": "steps",
+    "speed-threads": "steps",
+    "speed-jax": "jax_steps",
+    "training": "training",
+    "runner": "runner",
+}
 
 
 def measure(plan: Plan, place: Place) -> dict[str, Any]:
-    """Time what is planned."""
-    return {plan.what: _time(plan, plan.threads[0], place)}
+    """Time what is planned; return it as JSON holds it."""
+    if plan.what == "speed-jax":
+        limit_cores(plan.threads[0])
+    timed = import_module(f"hvadam_bench.studies.speed.{MODULES[plan.what]}")
+    from hvadam_bench.studies.speed.steps import torch_threads
+
+    company = Company()
+    with torch_threads(plan.threads[-1]):
+        found = timed.benchmark(plan, place.on_progress)
+        about = info.collect()
+    instructions = {"native_instruction_set": about.get("instruction_set")}
+    made = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": about["versions"] | found.pop("versions", {}),
+        "machine": about["machine"] | instructions,
+        "alone": company.is_absent(),
+        "threads": plan.threads[0],
+        "counts": plan.threads,
+        "plan": {"rounds": plan.rounds, "group_seconds": plan.group_seconds},
+    }
+    return {plan.what: to_json(made | found)}
 
 
-def _time(plan: Plan, threads: int, place: Place) -> Any:
-    match plan.what:
-        case "speed":
-            from hvadam_bench.studies.speed import steps
-            from hvadam_bench.studies.speed.contenders import CONTENDERS, MANY
-
-            who = CONTENDERS
-            if plan.compile_many:
-                who = [replace(one, compiled=one.compiled and MANY) for one in who]
-            growing = (BY_PARAMETERS, BY_TENSORS) if plan.growth else None
-            return steps.benchmark(
-                *(plan.shapes, who, plan.budget),
-                threads=threads,
-                growing=growing,
-                on_progress=place.on_progress,
-            )
-        case "speed-threads":
-            from hvadam_bench.studies.speed import threads as several
-
-            placed = next((shape for shape in plan.shapes if shape.name == "huge"), None)
-            return several.benchmark(
-                *(plan.shapes, plan.threads, plan.budget),
-                placed=placed,
-                on_progress=place.on_progress,
-            )
-        case "speed-jax":
-            from hvadam_bench.studies.speed import jax_steps
-
-            jax_steps.limit_threads(threads)
-            return jax_steps.benchmark(
-                plan.shapes, plan.budget, threads=threads, on_progress=place.on_progress
-            )
-        case "training":
-            from hvadam_bench.studies.speed import training
-
-            return training.benchmark(
-                plan.budget.rounds,
-                1 if plan.smoke else 3,
-                threads=threads,
-                on_progress=place.on_progress,
-            )
-        case _:
-            from hvadam_bench.studies.speed import runner
-
-            runs = runner.SHORT_RUNS if plan.smoke else runner.RUNS
-            return runner.benchmark(runs, on_progress=place.on_progress)
+def limit_cores(count: int) -> None:
+    """Leave this process so many cores: XLA asks for them once, when it is first used."""
+    if hasattr(os, "sched_setaffinity"):  # not on macOS and Windows: XLA takes what it finds
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])

@@ -1,4 +1,4 @@
-"""Memory: what a step keeps and borrows, how fast it moves, and which thread touches it first."""
+"""Memory: what a step keeps and borrows, and how fast it moves."""
 
 from __future__ import annotations
 
@@ -16,21 +16,12 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.profiler import ProfilerActivity, profile
 
-TASKS = Path("/proc/self/task")  # Linux; elsewhere it stays unknown
-NODES = Path("/sys/devices/system/node")
-# Fields of a thread's stat after its name, which may hold anything but the last parenthesis.
-MINOR_FAULTS = 7
-
 
 def state_bytes(optimizer: Optimizer) -> int:
     """Return the bytes that an optimizer keeps for all parameters, without the step counters."""
-    storages: dict[int, int] = {}
-    for state in optimizer.state.values():
-        for key, value in state.items():
-            if isinstance(value, Tensor) and key != "step":
-                storage = value.untyped_storage()
-                storages[storage.data_ptr()] = storage.nbytes()
-    return sum(storages.values())
+    kept = (own for state in optimizer.state.values() for own in state.items())
+    storages = [x.untyped_storage() for key, x in kept if isinstance(x, Tensor) and key != "step"]
+    return sum({one.data_ptr(): one.nbytes() for one in storages}.values())
 
 
 def temporary_bytes(step: Callable[[], object]) -> int:
@@ -68,11 +59,9 @@ def bandwidth(
     """Measure GB/s, read and written, of three simple passes over tensors of so many float32.
 
     Take more of them than any cache can hold. A copy may be slower than the others: many
-    processors fetch what it is about to overwrite, and that traffic is not counted. Optimizers
-    update in place, where nothing is fetched for nothing.
+    processors fetch what it is about to overwrite, and that traffic is not counted.
     """
-    a = torch.ones(elements)
-    b = torch.ones_like(a)
+    a, b = torch.ones(elements), torch.ones(elements)
     passes: dict[str, tuple[int, Callable[[], object]]] = {
         "copy": (2, lambda: b.copy_(a)),
         "scale in place": (2, lambda: b.mul_(1.0)),
@@ -85,40 +74,3 @@ def bandwidth(
             run()
             rates[name].append(streams * a.nbytes / (clock() - before) / 1e9)
     return rates
-
-
-TASKS = Path("/proc/self/task")  # Linux; elsewhere it stays unknown
-NODES = Path("/sys/devices/system/node")
-# Fields of a thread's stat after its name, which may hold anything but the last parenthesis.
-MINOR_FAULTS = 7
-
-
-def memory_nodes() -> int | None:
-    """Return how many parts memory has, each nearest to cores of its own; None if unknown."""
-    return len(list(NODES.glob("node[0-9]*"))) or None
-
-
-def largest_share(make: Callable[[], object]) -> float | None:
-    """Return the largest share of new pages that one thread touches first while something is made.
-
-    A first touch is a page fault of the thread, which the system counts. What was freed before and
-    kept for later would be touched already, so large things should be made. None if unknown.
-    """
-    before = _faults()
-    kept = make()
-    after = _faults()
-    del kept
-    grown = [count - before.get(thread, 0) for thread, count in after.items()]
-    return max(grown) / sum(grown) if sum(grown) > 0 else None
-
-
-def _faults() -> dict[str, int]:
-    """Return the page faults of each thread of this process so far."""
-    found: dict[str, int] = {}
-    for path in TASKS.glob("*/stat"):
-        try:
-            fields = path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        except OSError:  # the thread has ended
-            continue
-        found[path.parent.name] = int(fields[MINOR_FAULTS])
-    return found

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter, process_time
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,39 +23,32 @@ from hvadam_bench.running.records import Point, Record, Store
 from hvadam_bench.running.runner import Watcher, run
 from hvadam_bench.running.training import Training
 from hvadam_bench.studies._study import OnProgress, ignore_progress
-from hvadam_bench.studies.speed.results import Overhead, RunnerCost, made
+from hvadam_bench.studies.speed.plan import Plan
 
 BLOCK = 20  # steps
-CLOCKS = ("clock", "CPU")
+CLOCKS = ("clock", "CPU")  # the second leaves out waiting for the disk or another process
 RUNS = (RunConfig("fashion_mnist_cnn", "adam"), RunConfig("digits_cnn", "adam"))
 SHORT_RUNS = (RunConfig("digits_mlp", "adam", scale="smoke", settings={"epochs": 5}),)
 
 
-def benchmark(
-    configs: Sequence[RunConfig], *, on_progress: OnProgress = ignore_progress
-) -> RunnerCost:
-    """Time the runner on every task, whose data has to be here."""
-    found: list[Overhead] = []
-    for config in configs:
+def benchmark(plan: Plan, on_progress: OnProgress = ignore_progress) -> dict[str, Any]:
+    """Time the runner's blocks on every task, whose data has to be here; the first warms up."""
+    runs = SHORT_RUNS if plan.smoke else RUNS
+    shapes: list[dict[str, Any]] = []
+    for config in runs:
         on_progress(config.task, 0.0)
-        # Blocks x (runner, by hand) x clocks, in seconds per step, to clocks x both x blocks.
-        times = (measure(config) / BLOCK).transpose(2, 1, 0).tolist()
-        for clock, (own, by_hand) in zip(CLOCKS, times, strict=True):
-            found.append(Overhead(tuple(own), tuple(by_hand), config.task, clock))
-        on_progress("", 1 / len(configs))
-    return RunnerCost(**made(), block=BLOCK, tasks=tuple(found))
-
-
-def measure(config: RunConfig) -> np.ndarray:
-    """Return the seconds of a run's blocks but for the first, which warms up.
-
-    Returns:
-        Blocks x (runner, by hand) x (clock, processor).
-    """
-    watcher = Interleaved()
-    with tempfile.TemporaryDirectory() as folder:
-        run(config, Store(Path(folder)), watcher=watcher)
-    return np.array(watcher.seconds[1:])
+        watcher = Interleaved()
+        with tempfile.TemporaryDirectory() as folder:
+            run(config, Store(Path(folder)), watcher=watcher)
+        # Blocks x (runner, by hand) x clocks, to clocks x both x blocks, in seconds per step.
+        times = (np.array(watcher.seconds[1:]) / BLOCK).transpose(2, 1, 0).tolist()
+        rows = [
+            {"contender": clock, "seconds": own, "reference_seconds": by_hand}
+            for clock, (own, by_hand) in zip(CLOCKS, times, strict=True)
+        ]
+        shapes.append({"name": config.task, "title": config.task, "results": rows, "skipped": []})
+        on_progress("", 1 / len(runs))
+    return {"block": BLOCK, "shapes": shapes}
 
 
 class Interleaved(Watcher):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -18,25 +17,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from hvadam_bench.studies._pairs import Clock, Timed, race_all
+from hvadam_bench.studies._pairs import Clock, Field, race_all
 from hvadam_bench.studies._study import OnProgress, ignore_progress
 from hvadam_bench.studies.speed.contenders import ADAMW, TRAINED, Contender
 from hvadam_bench.studies.speed.memory import release, state_bytes, temporary_bytes
-from hvadam_bench.studies.speed.results import Trained, TrainingSpeed, TrainingTime, made
-from hvadam_bench.studies.speed.steps import torch_threads
+from hvadam_bench.studies.speed.plan import Plan
 
-Made = tuple[nn.Module, Callable[[Any], Tensor]]  # a network, and what gives its loss
-
-
-@dataclass(frozen=True)
-class Workload:
-    """A network to train on one synthetic batch."""
-
-    title: str
-    make: Callable[[], Made]
+# Makes a network, and what gives its loss on one synthetic batch.
+Workload = Callable[[], tuple[nn.Module, Callable[[Any], Tensor]]]
 
 
-def resnet18() -> Made:
+def resnet18() -> tuple[nn.Module, Callable[[Any], Tensor]]:
     """Make a ResNet-18 with a batch of 32 images of 64×64."""
     from hvadam_bench.tasks.vision.networks import Basic, ResNet
 
@@ -45,7 +36,7 @@ def resnet18() -> Made:
     return network, lambda own: cross_entropy(own(images), labels)
 
 
-def gpt2_small() -> Made:
+def gpt2_small() -> tuple[nn.Module, Callable[[Any], Tensor]]:
     """Make a transformer of GPT-2 small's size with 2 × 128 tokens."""
     from hvadam_bench.tasks.language.transformer import TransformerLM
 
@@ -56,7 +47,7 @@ def gpt2_small() -> Made:
     return network, lambda own: cross_entropy(own(tokens[:, :-1]).flatten(0, 1), following)
 
 
-def lstm() -> Made:
+def lstm() -> tuple[nn.Module, Callable[[Any], Tensor]]:
     """Make the one-layer language model of the Penn Treebank's size with 20 × 35 words."""
     from hvadam_bench.tasks.language.recurrent import AWDLSTM
 
@@ -64,7 +55,7 @@ def lstm() -> Made:
     return AWDLSTM(10_000), lambda own: own.loss(own(words[:-1]).dropped, words[1:])
 
 
-def pinn() -> Made:
+def pinn() -> tuple[nn.Module, Callable[[Any], Tensor]]:
     """Make a physics-informed network of 3 × 50 with 2,500 points inside."""
     from hvadam_bench.tasks._perceptron import tanh_mlp
     from hvadam_bench.tasks.physics.jets import jet
@@ -78,91 +69,82 @@ def pinn() -> Made:
     return tanh_mlp([2, 50, 50, 50, 1]), loss
 
 
-WORKLOADS = {
-    "resnet18": Workload("ResNet-18, 32 images of 64×64", resnet18),
-    "gpt2": Workload("GPT-2 small, 2 × 128 tokens", gpt2_small),
-    "lstm": Workload("LSTM of 400 units, 10,000 words, 20 × 35 of them", lstm),
-    "pinn": Workload("physics-informed network of 3 × 50, 2,500 points", pinn),
+WORKLOADS: Mapping[str, tuple[str, Workload]] = {
+    "resnet18": ("ResNet-18, 32 images of 64×64", resnet18),
+    "gpt2": ("GPT-2 small, 2 × 128 tokens", gpt2_small),
+    "lstm": ("LSTM of 400 units, 10,000 words, 20 × 35 of them", lstm),
+    "pinn": ("physics-informed network of 3 × 50, 2,500 points", pinn),
 }
 
 
 def benchmark(
-    rounds: int,
-    steps: int,
+    plan: Plan,
+    on_progress: OnProgress = ignore_progress,
     *,
-    workloads: Mapping[str, Workload] = WORKLOADS,
+    workloads: Mapping[str, tuple[str, Workload]] = WORKLOADS,
     contenders: Sequence[Contender] = TRAINED,
     reference: Contender = ADAMW,
-    threads: int = 1,
     clock: Clock = perf_counter,
-    on_progress: OnProgress = ignore_progress,
-) -> TrainingSpeed:
-    """Time groups of so many training steps of every contender versus the reference's."""
-    found: list[Trained] = []
-    with torch_threads(threads):
-        for name, workload in workloads.items():
-            make = partial(_Training, workload, steps=steps, clock=clock)
-            beside = make(reference)
-            skipped, timed = race_all(
-                {one.name: partial(make, one) for one in contenders},
-                beside,
-                rounds,
-                at_once=1,  # networks are large
-                doing=name,
-                on_progress=on_progress,
-                share=1 / len(workloads),
-            )
-            results = [_time(one, beside) for one in timed]
-            about = (name, workload.title, beside.parameters, skipped)
-            found.append(Trained(*about, tuple(results)))
-        made_with = made()
-    return TrainingSpeed(**made_with, threads=threads, rounds=rounds, workloads=tuple(found))
+) -> dict[str, Any]:
+    """Time groups of training steps of every contender versus the reference's."""
+    new = partial(Trial, steps=1 if plan.smoke else 3, clock=clock)
+    fields = [
+        Field(
+            {"name": name, "title": title},
+            1.0,
+            partial(new, make, reference),
+            {
+                one.name: partial(new, make, one) for one in contenders
+            },  # one at a time: they are large
+        )
+        for name, (title, make) in workloads.items()
+    ]
+    return {
+        "reference": reference.name,
+        "workloads": race_all(fields, plan.rounds, on_progress),
+    }
 
 
-def _time(one: Timed, beside: _Training) -> TrainingTime:
-    (seconds, inside), (other, inside_other) = (zip(*own, strict=True) for own in one.times)
-    return TrainingTime(
-        seconds=seconds,
-        reference_seconds=other,
-        contender=one.contender,
-        optimizer_seconds=inside,
-        reference_optimizer_seconds=inside_other,
-        peak_bytes=one.trial.peak_bytes,
-        reference_peak_bytes=beside.peak_bytes,
-    )
-
-
-class _Training:
+class Trial:
     """A contender that trains a network of its own.
 
     Attributes:
-        peak_bytes: Parameters, state, and the most that a step holds besides.
+        facts: The bytes of parameters, state and the most that a step holds besides.
     """
 
     def __init__(
-        self, workload: Workload, contender: Contender, *, steps: int, clock: Clock
+        self,
+        make: Workload,
+        contender: Contender,
+        reference: Trial | None = None,
+        *,
+        steps: int,
+        clock: Clock,
     ) -> None:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            self._network, self._loss = workload.make()
-        self._optimizer = contender.build(list(self._network.parameters()))
+            self._network, self._loss = make()
+        params = list(self._network.parameters())
+        self._optimizer = contender.build(params)
         self._steps, self._clock = steps, clock
         self._in_optimizer = 0.0
         self.step()  # makes the state
         self.step()
         self._optimizer.zero_grad()
-        kept = sum(p.nbytes for p in self._network.parameters()) + state_bytes(self._optimizer)
-        self.peak_bytes = kept + temporary_bytes(self.step)
-        self.parameters = sum(p.numel() for p in self._network.parameters())
+        kept = sum(p.nbytes for p in params) + state_bytes(self._optimizer)
+        peak = kept + temporary_bytes(self.step)
+        self.facts: dict[str, Any] = {"peak_bytes": peak}
+        self.facts["reference_peak_bytes"] = reference.facts["peak_bytes"] if reference else peak
 
-    def group(self, threads: int | None) -> tuple[float, float]:
+    def group(self, threads: int | None) -> dict[str, float]:
         """Return seconds per step, and those of the optimizer in it."""
         gc.collect()
         self._in_optimizer = 0.0
         before = self._clock()
         for _ in range(self._steps):
             self.step()
-        return (self._clock() - before) / self._steps, self._in_optimizer / self._steps
+        seconds = (self._clock() - before) / self._steps
+        return {"seconds": seconds, "optimizer_seconds": self._in_optimizer / self._steps}
 
     def step(self) -> None:
         """Take one training step."""
@@ -173,6 +155,6 @@ class _Training:
         self._in_optimizer += self._clock() - before
 
     def close(self) -> None:
-        """Free the network; what was found stays."""
+        """Free the network; the facts stay."""
         del self._network, self._loss, self._optimizer
         release()
