@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from hvadam import HVAdam
 from hvadam.torch.kernels import pieces
 from hvadam.torch.storage import BLOCK
-from hvadam_bench.studies.speed.memory import temporary_bytes
+from hvadam_bench.studies.speed.steps import temporary_bytes
 
 KERNELS = pytest.mark.parametrize("kernel", ["loop", "foreach"])
 OPTIONS = pytest.mark.parametrize(

@@ -64,7 +64,7 @@ class Paired:
     @property
     def ratios(self) -> tuple[float, ...]:
         """Return the time in that of the reference, per round."""
-        return tuple(a / b for a, b in zip(self.seconds, self.reference_seconds, strict=True))
+        return divide(self.seconds, self.reference_seconds)
 
     @property
     def ratio(self) -> Quartiles:
@@ -186,9 +186,9 @@ def _columns(own: Sequence[dict[str, float]], other: Sequence[dict[str, float]])
     """Return the times of a pair by their names, an entry per round, and what follows from them."""
     times = {key: [group[key] for group in own] for key in own[0]}
     times |= {f"reference_{key}": [group[key] for group in other] for key in other[0]}
-    found = Paired(tuple(times["seconds"]), tuple(times["reference_seconds"]))
-    milliseconds = 1e3 * Quartiles.of(found.seconds).median
-    return {**times, "ratio": asdict(found.ratio), "milliseconds": milliseconds}
+    ratio = Quartiles.of(divide(times["seconds"], times["reference_seconds"]))
+    milliseconds = 1e3 * Quartiles.of(times["seconds"]).median
+    return {**times, "ratio": asdict(ratio), "milliseconds": milliseconds}
 
 
 def warm_up(run: Callable[[int], float], group_seconds: float) -> int:
@@ -211,3 +211,8 @@ def no_garbage_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def divide(own: Sequence[float], other: Sequence[float]) -> tuple[float, ...]:
+    """Return the ratios of two times, round by round."""
+    return tuple(a / b for a, b in zip(own, other, strict=True))

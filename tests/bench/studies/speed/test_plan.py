@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from hvadam_bench.studies import Place
-from hvadam_bench.studies.speed import jax_steps, measure, runner, steps, training
+from hvadam_bench.studies import Place, speed
+from hvadam_bench.studies.speed import jax_steps, steps, training
 from hvadam_bench.studies.speed.plan import GROWING, SHAPES, Plan, plan
 
 
@@ -73,19 +73,19 @@ def test_a_plan_takes_half_of_the_memory_at_most(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("given", "module", "threads"),
+    ("given", "timed", "threads"),
     [
-        ({"threads": (2,)}, steps, 2),
-        ({"growth": True}, steps, 1),
-        ({"threads": (1, 2)}, steps, 2),
-        ({"jax": True, "threads": (2,)}, jax_steps, 2),
-        ({"training": True, "smoke": True}, training, 1),
-        ({"runner": True}, runner, 1),
+        ({"threads": (2,)}, (steps, "benchmark"), 2),
+        ({"growth": True}, (steps, "benchmark"), 1),
+        ({"threads": (1, 2)}, (steps, "benchmark"), 2),
+        ({"jax": True, "threads": (2,)}, (jax_steps, "benchmark"), 2),
+        ({"training": True, "smoke": True}, (training, "benchmark"), 1),
+        ({"runner": True}, (training, "benchmark_runner"), 1),
     ],
 )
 def test_what_is_planned_is_measured_and_says_what_it_was_made_with(
     given: dict[str, Any],
-    module: Any,
+    timed: tuple[Any, str],
     threads: int,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -97,14 +97,14 @@ def test_what_is_planned_is_measured_and_says_what_it_was_made_with(
         calls.append(plan)
         return {"versions": {"optax": "0"}, "shapes": [(1, 2)]}
 
-    monkeypatch.setattr(module, "benchmark", benchmark)
-    monkeypatch.setattr(measure, "limit_cores", limits.append)
+    monkeypatch.setattr(*timed, benchmark)
+    monkeypatch.setattr(speed, "limit_cores", limits.append)
     planned = plan(**given)
     before = torch.get_num_threads()
-    [(what, found)] = measure.measure(planned, Place(tmp_path, tmp_path)).items()
+    [(what, found)] = speed.measure(planned, Place(tmp_path, tmp_path)).items()
     assert torch.get_num_threads() == before
     assert calls == [planned]
-    assert limits == ([2] if module is jax_steps else [])
+    assert limits == ([2] if timed[0] is jax_steps else [])
     assert what == planned.what
     assert found["machine"]["torch_threads"] == threads
     assert {"cpu", "cores", "caches", "native_instruction_set"} < found["machine"].keys()
@@ -120,5 +120,5 @@ def test_cores_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         os, "sched_setaffinity", lambda _, cores: given.append(cores), raising=False
     )
-    measure.limit_cores(1)
+    speed.limit_cores(1)
     assert given == [[4]]

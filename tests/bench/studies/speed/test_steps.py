@@ -18,7 +18,7 @@ from torch.optim import SGD, Adam
 from hvadam import HVAdam
 from hvadam.torch.kernels import native
 from hvadam_bench.studies._pairs import MOST_STEPS, WARM_UP
-from hvadam_bench.studies.speed import memory, steps
+from hvadam_bench.studies.speed import steps
 from hvadam_bench.studies.speed.contenders import (
     ADAM,
     CONTENDERS,
@@ -29,9 +29,8 @@ from hvadam_bench.studies.speed.contenders import (
     TRAINED,
     Contender,
 )
-from hvadam_bench.studies.speed.memory import bandwidth
 from hvadam_bench.studies.speed.plan import GROWING, SHAPES, Plan, equal_parts
-from hvadam_bench.studies.speed.steps import benchmark, fit
+from hvadam_bench.studies.speed.steps import bandwidth, benchmark, fit
 
 ONCE = Plan("speed", (TINY,), rounds=1, group_seconds=0.0)
 
@@ -39,7 +38,7 @@ ONCE = Plan("speed", (TINY,), rounds=1, group_seconds=0.0)
 @pytest.fixture(autouse=True)
 def quick_bandwidth(monkeypatch: pytest.MonkeyPatch) -> None:
     rates = {"copy": [10.0], "add": [11.0, 12.0]}
-    monkeypatch.setattr(memory, "bandwidth", lambda elements: rates)
+    monkeypatch.setattr(steps, "bandwidth", lambda elements: rates)
 
 
 def timed(contenders: Sequence[Contender], plan: Plan = ONCE, **named: Any) -> dict[str, Any]:
@@ -354,9 +353,9 @@ def test_state_bytes_per_parameter(build: Callable[..., Any], expected: int) -> 
     parameter = torch.nn.Parameter(torch.ones(10, 50))
     parameter.grad = torch.ones(10, 50)
     optimizer = build([parameter])
-    assert memory.state_bytes(optimizer) == 0
+    assert steps.state_bytes(optimizer) == 0
     optimizer.step()
-    assert memory.state_bytes(optimizer) == expected * 500
+    assert steps.state_bytes(optimizer) == expected * 500
 
 
 def test_temporaries_are_what_is_held_at_once() -> None:
@@ -371,9 +370,9 @@ def test_temporaries_are_what_is_held_at_once() -> None:
         for count in (1000, 500):
             torch.empty(count)
 
-    assert memory.temporary_bytes(together) == 4 * 1500
-    assert memory.temporary_bytes(in_turn) == 4 * 1000
-    assert memory.temporary_bytes(lambda: None) == 0
+    assert steps.temporary_bytes(together) == 4 * 1500
+    assert steps.temporary_bytes(in_turn) == 4 * 1000
+    assert steps.temporary_bytes(lambda: None) == 0
 
 
 def temporaries_of(kernel: Any) -> float:
@@ -381,7 +380,7 @@ def temporaries_of(kernel: Any) -> float:
     parameter.grad = torch.ones(200_000)
     optimizer = HVAdam([parameter], kernel=kernel)
     optimizer.step()
-    return memory.temporary_bytes(optimizer.step) / parameter.numel()
+    return steps.temporary_bytes(optimizer.step) / parameter.numel()
 
 
 def test_portable_kernels_need_temporaries() -> None:

@@ -8,10 +8,13 @@ import pytest
 import torch
 from torch import nn
 
+from hvadam_bench.running.config import RunConfig
+from hvadam_bench.running.training import Training
+from hvadam_bench.studies.speed import training
 from hvadam_bench.studies.speed.contenders import ADAM, ADAMW, TRAINED, Contender
 from hvadam_bench.studies.speed.page import table
 from hvadam_bench.studies.speed.plan import Plan
-from hvadam_bench.studies.speed.training import WORKLOADS, Workload, benchmark
+from hvadam_bench.studies.speed.training import WORKLOADS, Workload, benchmark, benchmark_runner
 
 PLAN = Plan("training", rounds=3)
 
@@ -99,3 +102,38 @@ def test_the_transformer_has_the_size_of_gpt_2_small() -> None:
     with torch.device("meta"):
         network, _ = WORKLOADS["gpt2"][1]()
     assert sum(p.numel() for p in network.parameters()) == pytest.approx(124e6, rel=0.01)
+
+
+# The runner
+
+
+def test_the_bare_loop_takes_the_runners_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainings: list[Training] = []
+
+    class Kept(Training):
+        def __init__(self, config: RunConfig) -> None:
+            super().__init__(config)
+            trainings.append(self)
+
+    monkeypatch.setattr("hvadam_bench.running.runner.Training", Kept)
+    monkeypatch.setattr(training, "Training", Kept)
+    found = benchmark_runner(Plan("runner", smoke=True))
+    ours, by_hand = (one.problem.evaluate("valid") for one in trainings)
+    assert ours == by_hand
+    [shape] = found["shapes"]
+    assert shape["name"] == "digits_mlp"
+    assert [one["contender"] for one in shape["results"]] == ["clock", "CPU"]
+    for one in shape["results"]:  # 80 steps are four blocks, of which the first warms up
+        assert len(one["seconds"]) == len(one["reference_seconds"]) == 3
+        assert all(x > 0 for x in (*one["seconds"], *one["reference_seconds"]))
+
+
+def test_overheads_are_quartiles_of_the_blocks_and_the_ratio_of_the_sums() -> None:
+    rows = [
+        {"contender": "clock", "seconds": [0.1, 0.15, 0.2], "reference_seconds": [0.05] * 3},
+        {"contender": "CPU", "seconds": [1.0, 1.0, 7.0], "reference_seconds": [1.0] * 3},
+    ]
+    assert table("runner", {}, {"title": "toy", "results": rows}).rows == [
+        ["clock", "50.00 ms", "3.000 (2.500 to 3.500)", "3.000", "3"],
+        ["CPU", "1000.00 ms", "1.000 (1.000 to 4.000)", "3.000", "3"],
+    ]

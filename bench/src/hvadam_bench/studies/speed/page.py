@@ -23,7 +23,7 @@ from hvadam_bench.pages.formatting import counted, fixed, quartiles, three_digit
 from hvadam_bench.pages.palette import BLUE, RED
 from hvadam_bench.pages.tables import Cell, Table
 from hvadam_bench.running.files import write_atomically
-from hvadam_bench.studies._pairs import Paired, Quartiles
+from hvadam_bench.studies._pairs import Quartiles, divide
 from hvadam_bench.studies._study import Results
 
 TEMPLATE = Path(__file__).with_name("page.md.j2")
@@ -76,7 +76,7 @@ def _steps(found: Json, shape: Json, row: Json) -> dict[str, Cell | str]:
     moved = row["moved_bytes"] * parameters  # at the least; what moves twice is not counted twice
     return {
         "ms": three_digits(row["milliseconds"]),
-        "ratio": _write(_pair(row).ratio),
+        "ratio": _write(_ratio(row)),
         "limit": "-" if fits_cache(found, shape) else f"{row['limit']:.2f}",
         "GB/s": f"{moved / row['milliseconds'] / 1e6:.1f}",
         "temp": "-" if held is None else three_digits(held / parameters),
@@ -90,9 +90,9 @@ def _growth(found: Json, shape: Json, row: Json) -> dict[str, Cell | str]:
 
 
 def _threads(found: Json, shape: Json, *rows: Json) -> dict[str, Cell | str]:
-    ratios = {row["threads"]: _pair(row).ratios for row in rows}
+    ratios = {row["threads"]: divide(row["seconds"], row["reference_seconds"]) for row in rows}
     fewest, *more = found["counts"]
-    grown = {n: Paired(ratios[n], ratios[fewest]).ratio for n in more}
+    grown = {n: Quartiles.of(divide(ratios[n], ratios[fewest])) for n in more}
     over = {n: growth.median > MOST_GROWTH for n, growth in grown.items()}
     return {
         **{f"ratio, {counted(n, 'thread')}": _write(Quartiles.of(ratios[n])) for n in ratios},
@@ -106,7 +106,7 @@ def _jax(found: Json, shape: Json, row: Json) -> dict[str, Cell | str]:
     [adam] = [one for one in shape["results"] if one["contender"] == found["reference"]]
     return {
         "ms": three_digits(1e3 * Quartiles.of(row["seconds"]).median),
-        "ratio": _write(_pair(row).ratio),
+        "ratio": _write(_ratio(row)),
         "temp": f"{row['temporary_bytes'] / row['parameters']:.2f}",
         "compile": f"{row['compile_seconds']:.1f} s",
         "compile, ratio": f"{row['compile_seconds'] / adam['compile_seconds']:.1f}",
@@ -114,10 +114,10 @@ def _jax(found: Json, shape: Json, row: Json) -> dict[str, Cell | str]:
 
 
 def _training(found: Json, shape: Json, row: Json) -> dict[str, Cell | str]:
-    alone = _pair(row, "optimizer_seconds", "reference_optimizer_seconds").ratio
-    share = _pair(row, "optimizer_seconds", "seconds").ratio.median
+    alone = _ratio(row, "optimizer_seconds", "reference_optimizer_seconds")
+    share = _ratio(row, "optimizer_seconds", "seconds").median
     return {
-        "adds": _write(_pair(row).ratio, lambda x: f"{100 * (x - 1):+.1f}%"),
+        "adds": _write(_ratio(row), lambda x: f"{100 * (x - 1):+.1f}%"),
         "optimizer": _write(alone),
         "share": f"{100 * share:.1f}%",
         "memory": f"{100 * (row['peak_bytes'] / row['reference_peak_bytes'] - 1):+.1f}%",
@@ -127,7 +127,7 @@ def _training(found: Json, shape: Json, row: Json) -> dict[str, Cell | str]:
 def _runner(found: Json, shape: Json, row: Json) -> dict[str, Cell | str]:
     return {
         "step by hand": f"{1e3 * Quartiles.of(row['reference_seconds']).median:.2f} ms",
-        "ratio": _write(_pair(row).ratio, lambda x: fixed(x, 3)),
+        "ratio": _write(_ratio(row), lambda x: fixed(x, 3)),
         "all": fixed(sum(row["seconds"]) / sum(row["reference_seconds"]), 3),
         "n": str(len(row["seconds"])),
     }
@@ -144,8 +144,8 @@ def fits_cache(found: Json, shape: Json) -> bool:
     return 16 * shape["parameters"] <= max(found["machine"]["caches"].values(), default=0)
 
 
-def _pair(row: Json, own: str = "seconds", other: str = "reference_seconds") -> Paired:
-    return Paired(row[own], row[other])
+def _ratio(row: Json, own: str = "seconds", other: str = "reference_seconds") -> Quartiles:
+    return Quartiles.of(divide(row[own], row[other]))
 
 
 def _write(one: Quartiles, write: Callable[[float], str] = three_digits) -> str:
@@ -161,7 +161,7 @@ def draw(found: Json) -> Figure:
     for axes, shape in zip(panels, shapes, strict=True):
         limited = not fits_cache(found, shape)
         for row in shape["results"]:
-            y, ratio = names.index(row["contender"]), _pair(row).ratio
+            y, ratio = names.index(row["contender"]), _ratio(row)
             ours = row["contender"].startswith("HVAdam")
             mark = Mark("", "o", RED if ours else BLUE, 5)
             draw_interval(axes, (ratio.median, ratio.q1, ratio.q3), y, mark)

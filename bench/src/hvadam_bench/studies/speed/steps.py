@@ -5,22 +5,30 @@ With several numbers of threads every round goes through all of them, on the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import ctypes
+import gc
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
+from torch.optim import Optimizer
+from torch.profiler import ProfilerActivity, profile
 
 from hvadam import info
 from hvadam.torch.kernels import KERNELS
 from hvadam.torch.survey import kernels_of
 from hvadam_bench.studies._pairs import Clock, Field, no_garbage_collection, race_all, warm_up
 from hvadam_bench.studies._study import OnProgress, ignore_progress
-from hvadam_bench.studies.speed import memory
 from hvadam_bench.studies.speed.contenders import CONTENDERS, MANY, REFERENCE, TRAINED, Contender
 from hvadam_bench.studies.speed.plan import Plan, Shape
 
@@ -42,7 +50,7 @@ def benchmark(
     if plan.compile_many:
         contenders = [replace(one, compiled=one.compiled and MANY) for one in contenders]
     on_progress("measuring the memory bandwidth", 0.0)
-    rates = memory.bandwidth(max(25_000_000, max(info.caches().values(), default=0)))
+    rates = bandwidth(max(25_000_000, max(info.caches().values(), default=0)))
     new = partial(Trial, plan=plan, clock=clock)
     fields = [
         Field(
@@ -98,7 +106,7 @@ class Trial:
             own = self._optimizer.step
             self._take = torch.compile(own) if contender.compiled else own
         self._steps = warm_up(self.run, plan.group_seconds)
-        kept = memory.state_bytes(self._optimizer)
+        kept = state_bytes(self._optimizer)
         moved = contender.streams.bytes(kept / shape.parameters)
         self.facts: dict[str, Any] = {"steps": self._steps, "state_bytes": kept, **self._inspect()}
         other = reference.facts if reference else {"steps": self._steps, "moved_bytes": moved}
@@ -133,7 +141,7 @@ class Trial:
     def close(self) -> None:
         """Free the tensors; the facts stay."""
         del self._params, self._gradients, self._optimizer, self._take
-        memory.release()
+        release()
 
     def _inspect(self) -> dict[str, Any]:
         """Look closer at one step: the kernels that it uses, and what it holds meanwhile."""
@@ -144,7 +152,7 @@ class Trial:
 
         # What is compiled has its kernel built in, and would be compiled anew to be watched.
         with self._contender.surroundings():
-            held = memory.temporary_bytes(self.step if self._contender.compiled else watched)
+            held = temporary_bytes(self.step if self._contender.compiled else watched)
         wanted = self._contender.options.get("kernel")
         if used and wanted in KERNELS and used != [wanted]:
             raise RuntimeError(f"its tensors went to another kernel: {', '.join(used)}.")
@@ -181,3 +189,62 @@ def _describe(contender: Contender) -> dict[str, object]:
         "native_hidden": contender.portable,
         "streams": contender.streams._asdict(),
     }
+
+
+def state_bytes(optimizer: Optimizer) -> int:
+    """Return the bytes that an optimizer keeps for all parameters, without the step counters."""
+    kept = (own for state in optimizer.state.values() for own in state.items())
+    storages = [x.untyped_storage() for key, x in kept if isinstance(x, Tensor) and key != "step"]
+    return sum({one.data_ptr(): one.nbytes() for one in storages}.values())
+
+
+def temporary_bytes(step: Callable[[], object]) -> int:
+    """Measure the most that a step held at once beyond what was there, in torch's CPU allocator.
+
+    The profiler reports every allocation and release. What other libraries allocate is not seen:
+    Python's lists of tensors, or the few kilobytes that the native kernel works in.
+    """
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # read at the first use; else it is chatty
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        step()
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "trace.json")
+        profiler.export_chrome_trace(str(path))
+        trace = json.loads(path.read_text(encoding="utf-8"))
+    changes = [event for event in trace["traceEvents"] if event.get("name") == "[memory]"]
+    held = most = 0
+    for event in sorted(changes, key=lambda event: event["ts"]):
+        held += event["args"]["Bytes"]
+        most = max(most, held)
+    return most
+
+
+def release() -> None:
+    """Give freed memory back to the system, which glibc would keep for later small tensors."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)
+
+
+def bandwidth(
+    elements: int, repeats: int = 7, clock: Callable[[], float] = perf_counter
+) -> dict[str, list[float]]:
+    """Measure GB/s, read and written, of three simple passes over tensors of so many float32.
+
+    Take more of them than any cache can hold. A copy may be slower than the others: many
+    processors fetch what it is about to overwrite, and that traffic is not counted.
+    """
+    a, b = torch.ones(elements), torch.ones(elements)
+    passes: dict[str, tuple[int, Callable[[], object]]] = {
+        "copy": (2, lambda: b.copy_(a)),
+        "scale in place": (2, lambda: b.mul_(1.0)),
+        "add in place": (3, lambda: b.add_(a, alpha=0.0)),
+    }
+    rates: dict[str, list[float]] = {name: [] for name in passes}
+    for _ in range(repeats):
+        for name, (streams, run) in passes.items():
+            before = clock()
+            run()
+            rates[name].append(streams * a.nbytes / (clock() - before) / 1e9)
+    return rates
