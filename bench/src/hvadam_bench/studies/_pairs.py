@@ -5,14 +5,12 @@ So nothing is timed alone:
 
 - a *group* is as many steps as the clock needs to time them together; it gives seconds per step;
 - a *pair* is a group and one of the reference, directly after each other, on copies of the same
-  tensors. Which of them goes first changes from round to round, so that a machine that slows down
-  favours neither;
+  tensors. Which goes first changes from round to round: a machine that slows down favours neither;
 - a *round* goes once through all pairs, so that what slows the machine for a while slows all;
 - a *ratio* divides the two times of one pair. What is published are the median and the quartiles
   of the ratios over all rounds. A median time by itself moves with the machine.
 
-What the clock sees of a group is up to whoever gives it. `torch.utils.benchmark` times one
-statement by itself: it would run that twice more before each measurement and count what lies
+`torch.utils.benchmark` would run a statement twice more before each measurement and count what lies
 between two steps, and so measure something else than the ratios that are published.
 """
 
@@ -88,7 +86,7 @@ def race(
 ) -> list[tuple[tuple[T, ...], tuple[T, ...]]]:
     """Time all pairs, round by round; return the times of each and of its reference.
 
-    Progress, this being so large a share of all the work, is reported between timed groups only.
+    The progress of this `share` of all the work is reported between timed groups only.
     """
     times: list[tuple[list[T], list[T]]] = [([], []) for _ in pairs]
     for number in range(rounds):

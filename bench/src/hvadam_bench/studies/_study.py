@@ -1,11 +1,7 @@
 """What a study is: one question, everything about which lies in one folder.
 
-studies/speed/
-  __init__.py   STUDY = Study("speed", "Time a step ...", plan, measure, render, {...})
-  plan.py       what is to be done, from the command's options
-  measure.py    doing it; typed results
-  page.py       pages and figures from the results alone
-  page.md.j2    the page's sentences
+`plan.py` turns the command's options into what is to be done, `measure.py` does it, `page.py` and
+`page.md.j2` make pages and figures of the results alone; `__init__.py` ends with the `STUDY`.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from hvadam_bench.studies.speed.contenders import (
     TRAINED,
     Contender,
 )
-from hvadam_bench.studies.speed.plan import GROWING, SHAPES, Plan, equal_parts
+from hvadam_bench.studies.speed.plan import GROWING, SHAPES, Plan
 from hvadam_bench.studies.speed.steps import bandwidth, benchmark, fit
 
 ONCE = Plan("speed", (TINY,), rounds=1, group_seconds=0.0)
@@ -73,7 +73,6 @@ def test_the_other_shapes() -> None:
     assert [shape.parameters for shape in GROWING[:5]][::4] == [10**6, 10**8]
     assert {shape.parameters for shape in GROWING[5:]} == {4_000_000}
     assert [len(shape.sizes) for shape in GROWING[5:]] == [1, 10, 100, 1000, 10_000]
-    assert equal_parts(10, 3) == [(3,), (3,), (4,)]
 
 
 # Contenders

@@ -7,7 +7,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from itertools import pairwise
 
 from hvadam.info import usable_cores
 from hvadam_bench.registry import instead
@@ -27,19 +26,17 @@ class Shape:
         return sum(math.prod(size) for size in self.sizes)
 
 
-def resnet50() -> list[tuple[int, ...]]:
-    """Return ResNet-50 for 1,000 classes: 161 tensors, 25,557,032 parameters."""
+def _resnet50() -> list[tuple[int, ...]]:
+    """Return the tensors of ResNet-50 for 1,000 classes."""
 
     def convolution(out: int, into: int, kernel: int) -> list[tuple[int, ...]]:
         """Return weights without bias, then scale and shift of the normalization that follows."""
         return [(out, into, kernel, kernel), (out,), (out,)]
 
-    sizes = convolution(64, 3, 7)
-    into = 64
+    sizes, into = convolution(64, 3, 7), 64
     for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
         for block in range(blocks):
-            sizes += convolution(width, into, 1)
-            sizes += convolution(width, width, 3)
+            sizes += convolution(width, into, 1) + convolution(width, width, 3)
             sizes += convolution(4 * width, width, 1)
             if block == 0:  # the shortcut has to change its width, too
                 sizes += convolution(4 * width, into, 1)
@@ -47,27 +44,14 @@ def resnet50() -> list[tuple[int, ...]]:
     return [*sizes, (1000, into), (1000,)]
 
 
-def lstm() -> list[tuple[int, ...]]:
-    """Return the small word-level language model for the Penn Treebank: 4,653,200 parameters.
-
-    An embedding, two LSTM layers of 200 as ``torch.nn.LSTM`` keeps them, and a decoder of its own.
-    """
-    layer = [(800, 200), (800, 200), (800,), (800,)]
-    return [(10_000, 200), *layer * 2, (10_000, 200), (10_000,)]
-
-
-def equal_parts(parameters: int, tensors: int) -> list[tuple[int, ...]]:
-    """Return vectors of the same size, or of two sizes that differ by one."""
-    ends = [parameters * i // tensors for i in range(tensors + 1)]
-    return [(end - start,) for start, end in pairwise(ends)]
-
-
+_LSTM = [(800, 200), (800, 200), (800,), (800,)] * 2  # two layers as torch.nn.LSTM keeps them
 SHAPES = {
     name: Shape(name, title, tuple(sizes))
     for name, title, sizes in (
         ("single", "one tensor of 25M", [(25_000_000,)]),
-        ("resnet50", "ResNet-50: 161 tensors, 25.6M", resnet50()),
-        ("lstm", "LSTM: 11 tensors, 4.65M", lstm()),
+        ("resnet50", "ResNet-50: 161 tensors, 25.6M", _resnet50()),
+        # The small word-level model of the Penn Treebank: embedding, LSTM, decoder of its own.
+        ("lstm", "LSTM: 11 tensors, 4.65M", [(10_000, 200), *_LSTM, (10_000, 200), (10_000,)]),
         ("small", "2,000 tensors of 64", [(64,)] * 2000),
         # HVAdam's float32 state takes 12 bytes a parameter.
         ("huge", "one tensor of 89.5M: 1 GiB of state", [(2**30 // 12,)]),
@@ -77,7 +61,7 @@ SHAPES = {
 GROWING = (
     *(Shape(f"{n}M", f"one tensor of {n}M", ((n * 10**6,),)) for n in (1, 3, 10, 30, 100)),
     *(
-        Shape(f"{n}", f"4M in {n:,} tensors", tuple(equal_parts(4_000_000, n)))
+        Shape(f"{n}", f"4M in {n:,} tensors", ((4_000_000 // n,),) * n)
         for n in (1, 10, 100, 1000, 10_000)
     ),
 )
