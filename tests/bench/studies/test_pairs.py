@@ -94,7 +94,7 @@ def test_batches_are_closed_and_who_refuses_is_skipped() -> None:
 def test_fields_share_the_work_by_their_cost() -> None:
     told: list[tuple[str, float]] = []
     fields = [
-        Field({"name": name}, cost, lambda: Noted("r", []), {"a": lambda _: Noted("a", [])})
+        Field({"name": name}, cost, lambda: Noted("r", []), {"a": lambda _: Noted("a", [])}, 1)
         for name, cost in (("small", 1.0), ("large", 3.0))
     ]
     small, large = race_all(fields, 1, lambda *what: told.append(what))

@@ -132,7 +132,7 @@ class Field(NamedTuple):
     cost: float
     reference: Callable[[], Trial]
     makers: Mapping[str, Callable[..., Trial]]
-    at_once: int = 1
+    at_once: int
 
 
 def race_all(

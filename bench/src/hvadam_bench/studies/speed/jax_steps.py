@@ -36,7 +36,7 @@ def benchmark(
     new = partial(Trial, plan=plan, clock=clock)
     fields = [
         Field(
-            {"name": shape.name, "title": shape.title, "parameters": shape.parameters},
+            shape.about,
             shape.parameters,
             partial(new, REFERENCE, shape),
             {name: partial(new, name, shape) for name in CONTENDERS},

@@ -65,7 +65,7 @@ def table(what: str, found: Json, shape: Json) -> Table:
     for row in shape["results"]:
         rows.setdefault(row["contender"], []).append(row)
     cells = {name: COLUMNS[what](found, shape, *own) for name, own in rows.items()}
-    first = "optimizer" if what == "speed-jax" else "contender"
+    first = {"speed-jax": "optimizer", "runner": "seconds"}.get(what, "contender")
     heads = list(dict.fromkeys([first, *chain(*cells.values())]))
     lines = [[name, *own.values()] for name, own in cells.items()]
     return Table(heads, lines, shape["title"], right=range(1, len(heads)))

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from typing import Any
 
 from hvadam.info import usable_cores
 from hvadam_bench.registry import instead
@@ -24,6 +25,12 @@ class Shape:
     def parameters(self) -> int:
         """Return the count of numbers in all tensors."""
         return sum(math.prod(size) for size in self.sizes)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Return what a result keeps of it."""
+        counts = {"tensors": len(self.sizes), "parameters": self.parameters}
+        return {"name": self.name, "title": self.title, **counts}
 
 
 def _resnet50() -> list[tuple[int, ...]]:

@@ -54,10 +54,7 @@ def benchmark(
     new = partial(Trial, plan=plan, clock=clock)
     fields = [
         Field(
-            {
-                **{"name": shape.name, "title": shape.title},
-                **{"tensors": len(shape.sizes), "parameters": shape.parameters},
-            },
+            shape.about,
             0.1 + 6e-9 * shape.parameters + 1e-4 * len(shape.sizes),
             partial(new, reference, shape),
             {one.name: partial(new, one, shape) for one in contenders},

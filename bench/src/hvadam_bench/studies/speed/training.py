@@ -103,16 +103,13 @@ def benchmark(
             {"name": name, "title": title},
             1.0,
             partial(new, make, reference),
-            {
-                one.name: partial(new, make, one) for one in contenders
-            },  # one at a time: they are large
+            {one.name: partial(new, make, one) for one in contenders},
+            at_once=1,  # networks are large
         )
         for name, (title, make) in workloads.items()
     ]
-    return {
-        "reference": reference.name,
-        "workloads": race_all(fields, plan.rounds, on_progress),
-    }
+    timed = race_all(fields, plan.rounds, on_progress)
+    return {"reference": reference.name, "workloads": timed}
 
 
 class Trial:
@@ -205,17 +202,15 @@ class Interleaved(Watcher):
     def started(self, config: RunConfig, steps: int, step: int, curve: Sequence[Point]) -> None:
         self._bar.started(config, steps, step, curve)
         self._twin = Training(config)
-        self._done = 0
         self._begin()
 
     def stepped(self, step: int, loss: float) -> None:
         self._bar.stepped(step, loss)
         self._last = _clocks()
-        if step - self._done == BLOCK:
+        if step % BLOCK == 0:
             runner = self._last - self._begun - self._evaluating
             self._bars.__exit__()  # its thread works for the runner alone
-            self.seconds.append((runner, self._by_hand(self._done)))
-            self._done = step
+            self.seconds.append((runner, self._by_hand(step - BLOCK)))
             self._begin()
 
     def evaluated(self, point: Point) -> None:
