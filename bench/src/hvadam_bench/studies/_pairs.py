@@ -144,40 +144,47 @@ def race_all(
     """Time contenders versus a reference on every field; skip those that refuse, with their reason.
 
     Returns:
-        What is kept of each field, with a row of "results" for every contender and number of
-        threads (None is the one that is set), which has the seconds of all rounds and the quartiles
-        of their ratios; and "skipped".
+        What is kept of each field, with "skipped" and "results": a row for every contender and
+        number of threads (None is the one that is set), with the seconds of all rounds and the
+        quartiles of their ratios.
     """
-    found: list[dict[str, Any]] = []
     total = sum(field.cost * len(field.makers) for field in fields)
-    for field in fields:
-        results: list[dict[str, Any]] = []
-        skipped: list[dict[str, Any]] = []
-        doing, waiting = field.about["name"], iter(field.makers.items())
-        reference = field.reference()
-        while batch := list(islice(waiting, field.at_once)):
-            trials: dict[str, Trial] = {}
-            for name, make in batch:
-                on_progress(f"{doing}: preparing {name}", 0.0)
-                try:
-                    trials[name] = make(reference)
-                except REFUSALS as error:
-                    skipped.append({"contender": name, "reason": " ".join(str(error).split())})
-                    on_progress("", field.cost / total)
-            who = [(name, trial, count) for name, trial in trials.items() for count in counts]
-            pairs = [
-                Pair(f"{doing}: {name}", partial(trial.group, n), partial(reference.group, n))
-                for name, trial, n in who
-            ]
-            times = race(pairs, rounds, on_progress, field.cost / total * len(trials))
-            for (name, trial, count), own in zip(who, times, strict=True):
-                threads = {} if count is None else {"threads": count}
-                results.append({"contender": name, **threads, **trial.facts, **_columns(*own)})
-            for trial in trials.values():
-                trial.close()
-        reference.close()
-        found.append({**field.about, "results": results, "skipped": skipped})
-    return found
+    return [_race_field(field, rounds, on_progress, counts, field.cost / total) for field in fields]
+
+
+def _race_field(
+    field: Field,
+    rounds: int,
+    on_progress: OnProgress,
+    counts: Sequence[int | None],
+    share: float,  # of each contender
+) -> dict[str, Any]:
+    results: list[dict[str, Any]] = []
+    skipped: list[dict[str, Any]] = []
+    doing, waiting = field.about["name"], iter(field.makers.items())
+    reference = field.reference()
+    while batch := list(islice(waiting, field.at_once)):
+        trials: dict[str, Trial] = {}
+        for name, make in batch:
+            on_progress(f"{doing}: preparing {name}", 0.0)
+            try:
+                trials[name] = make(reference)
+            except REFUSALS as error:
+                skipped.append({"contender": name, "reason": " ".join(str(error).split())})
+                on_progress("", share)
+        who = [(name, trial, count) for name, trial in trials.items() for count in counts]
+        pairs = [
+            Pair(f"{doing}: {name}", partial(trial.group, n), partial(reference.group, n))
+            for name, trial, n in who
+        ]
+        times = race(pairs, rounds, on_progress, share * len(trials))
+        for (name, trial, count), own in zip(who, times, strict=True):
+            threads = {} if count is None else {"threads": count}
+            results.append({"contender": name, **threads, **trial.facts, **_columns(*own)})
+        for trial in trials.values():
+            trial.close()
+    reference.close()
+    return {**field.about, "results": results, "skipped": skipped}
 
 
 def _columns(own: Sequence[dict[str, float]], other: Sequence[dict[str, float]]) -> dict[str, Any]:
