@@ -13,7 +13,7 @@ from made_parameters import Build, feed, parameter, set_grads
 from torch import Tensor, nn
 
 from hvadam import HVAdam
-from hvadam_bench.studies.speed.memory import temporary_bytes
+from hvadam_bench.studies.speed.steps import temporary_bytes
 
 compiling = pytest.mark.filterwarnings(
     "ignore:`torch.jit.script_method` is deprecated:DeprecationWarning"  # torch's own use of it

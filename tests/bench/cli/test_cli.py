@@ -17,7 +17,7 @@ from hvadam_bench import tasks
 from hvadam_bench.cli import showing
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Store
-from hvadam_bench.studies.speed.shapes import SHAPES
+from hvadam_bench.studies.speed.plan import SHAPES
 from hvadam_bench.sweeping.sweep import Sweep
 
 

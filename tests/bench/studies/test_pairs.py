@@ -9,11 +9,10 @@ import pytest
 
 from hvadam_bench.studies._pairs import (
     MOST_STEPS,
+    Field,
     Pair,
     Paired,
     Quartiles,
-    Skip,
-    Timed,
     no_garbage_collection,
     race,
     race_all,
@@ -36,12 +35,13 @@ def test_ratios_are_within_a_round() -> None:
 class Noted:
     """A trial that notes in a list when it runs and when it is closed."""
 
-    def __init__(self, name: str, notes: list[str]) -> None:
-        self.name, self.notes = name, notes
+    def __init__(self, name: str, notes: list[str], seconds: float = 1.0) -> None:
+        self.name, self.notes, self.seconds = name, notes, seconds
+        self.facts: dict[str, Any] = {"colour": f"{name}'s"}
 
-    def group(self, threads: int | None) -> tuple[str, int | None]:
+    def group(self, threads: int | None) -> dict[str, float]:
         self.notes.append(self.name)
-        return self.name, threads
+        return {"seconds": self.seconds * (threads or 1), "inside": 0.5}
 
     def close(self) -> None:
         self.notes.append(f"{self.name} closed")
@@ -54,7 +54,7 @@ def test_every_round_goes_through_all_pairs_which_take_turns_in_being_first() ->
     pairs = [Pair(one.name, lambda one=one: one.group(1), lambda: r.group(1)) for one in (a, b)]
     found = race(pairs, 2, lambda doing, share: told.append((doing, share)), share=0.5)
     assert "".join(notes) == "rarb" + "arbr"
-    assert found == [((("a", 1),) * 2, (("r", 1),) * 2), ((("b", 1),) * 2, (("r", 1),) * 2)]
+    assert found == [((a.group(1),) * 2, (r.group(1),) * 2), ((b.group(1),) * 2, (r.group(1),) * 2)]
     assert told[0] == ("a, round 1", 0.0)
     assert sum(share for _, share in told) == pytest.approx(0.5)
 
@@ -62,25 +62,44 @@ def test_every_round_goes_through_all_pairs_which_take_turns_in_being_first() ->
 def test_batches_are_closed_and_who_refuses_is_skipped() -> None:
     notes: list[str] = []
 
-    def refuse() -> Any:
+    def refuse(reference: Any) -> Any:
         raise ValueError("not\n here")
 
     told: list[float] = []
-    skipped, timed = race_all(
-        {"a": lambda: Noted("a", notes), "odd": refuse, "b": lambda: Noted("b", notes)},
-        Noted("r", notes),
-        rounds=1,
-        at_once=2,
-        counts=[1, 2],
-        on_progress=lambda doing, share: told.append(share),
-    )
-    assert skipped == (Skip("odd", "not here"),)
-    assert [one[:1] + one[2:] for one in timed] == [
-        (name, count, (((name, count),), (("r", count),))) for name in "ab" for count in (1, 2)
+    makers = {
+        "a": lambda reference: Noted("a", notes, 2.0 * reference.seconds),
+        "odd": refuse,
+        "b": lambda reference: Noted("b", notes, 3.0),
+    }
+    field = Field({"name": "tiny", "title": "small"}, 1.0, lambda: Noted("r", notes), makers, 2)
+    [found] = race_all([field], 1, lambda doing, share: told.append(share), [1, 2])
+    assert (found["name"], found["title"]) == ("tiny", "small")
+    assert found["skipped"] == [{"contender": "odd", "reason": "not here"}]
+    assert [
+        (one["contender"], one["threads"], one["seconds"], one["reference_seconds"])
+        for one in found["results"]
+    ] == [
+        *[("a", n, [2.0 * n], [1.0 * n]) for n in (1, 2)],
+        *[("b", n, [3.0 * n], [1.0 * n]) for n in (1, 2)],
     ]
-    assert all(isinstance(one, Timed) for one in timed)
+    first = found["results"][0]
+    assert first["colour"] == "a's"
+    assert first["inside"] == first["reference_inside"] == [0.5]
+    assert first["ratio"] == {"q1": 2.0, "median": 2.0, "q3": 2.0}
+    assert first["milliseconds"] == 2000.0
     assert notes == [*"rara", "a closed", *"rbrb", "b closed", "r closed"]
     assert sum(told) == pytest.approx(1.0)
+
+
+def test_fields_share_the_work_by_their_cost() -> None:
+    told: list[tuple[str, float]] = []
+    fields = [
+        Field({"name": name}, cost, lambda: Noted("r", []), {"a": lambda _: Noted("a", [])}, 1)
+        for name, cost in (("small", 1.0), ("large", 3.0))
+    ]
+    small, large = race_all(fields, 1, lambda *what: told.append(what))
+    assert [share for _, share in told if share] == [0.25, 0.75]
+    assert "threads" not in small["results"][0] | large["results"][0]
 
 
 def test_a_group_takes_as_long_as_it_should() -> None:
@@ -90,10 +109,10 @@ def test_a_group_takes_as_long_as_it_should() -> None:
         taken.append(steps)
         return 4.0 / len(taken)  # 4, 2, 4/3 seconds
 
-    assert warm_up(run, 3, 4.0) == 3
+    assert warm_up(run, 4.0) == 3
     assert taken == [1, 1, 1]
-    assert warm_up(lambda steps: 9.0, 1, 0.1) == 1
-    assert warm_up(lambda steps: 0.0, 3, 0.1) == MOST_STEPS
+    assert warm_up(lambda steps: 9.0, 0.1) == 1
+    assert warm_up(lambda steps: 0.0, 0.1) == MOST_STEPS
 
 
 def test_the_collector_rests_and_is_what_it_was() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -37,9 +38,10 @@ ONE = Inner((1.0, 2.5), (3, "x"))
 
 @pytest.mark.parametrize("maybe", [None, ONE])
 def test_what_is_written_is_read_back(maybe: Inner | None) -> None:
-    outer = Outer(ONE, {"a": (ONE, ONE), "b": ()}, maybe, 0.1)
+    outer = Outer(ONE, {"a": (ONE, ONE), "b": ()}, maybe, -math.inf)
     text = json.dumps(to_json(outer), allow_nan=False)
     assert from_json(Outer, json.loads(text)) == outer
+    assert json.loads(text)["number"] == "-inf"
     assert to_json(from_json(Outer, json.loads(text))) == json.loads(text)
 
 

@@ -14,7 +14,7 @@ from hvadam import HVAdam
 from hvadam.core.scalars import FIELDS
 from hvadam.torch.kernels import pieces, sums
 from hvadam.torch.storage import BLOCK
-from hvadam_bench.studies.speed.memory import temporary_bytes
+from hvadam_bench.studies.speed.steps import temporary_bytes
 
 
 class Calls(TorchDispatchMode):

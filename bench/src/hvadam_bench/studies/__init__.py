@@ -1,10 +1,4 @@
-"""Questions, each answered in its folder: what is measured, and the page that says what was found.
-
-Example:
-    >>> from hvadam_bench import studies
-    >>> studies.get("scaling").name
-    'scaling'
-"""
+"""Questions, each answered in its folder: what is measured, and the page on what was found."""
 
 from hvadam_bench.registry import Registry
 from hvadam_bench.studies._study import Place, Study

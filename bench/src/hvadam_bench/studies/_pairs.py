@@ -5,24 +5,13 @@ So nothing is timed alone:
 
 - a *group* is as many steps as the clock needs to time them together; it gives seconds per step;
 - a *pair* is a group and one of the reference, directly after each other, on copies of the same
-  tensors. Which of them goes first changes from round to round, so that a machine that slows down
-  favours neither;
+  tensors. Which goes first changes from round to round: a machine that slows down favours neither;
 - a *round* goes once through all pairs, so that what slows the machine for a while slows all;
 - a *ratio* divides the two times of one pair. What is published are the median and the quartiles
   of the ratios over all rounds. A median time by itself moves with the machine.
 
-What the clock sees of a group is up to whoever gives it:
-
-- `speed`: the optimizer's step alone, each timed by itself, with new gradients in between and no
-  garbage collection; with several numbers of threads, after one step that wakes them;
-- `speed --jax`: all steps of the group, until their results are there;
-- `speed --training`: whole training steps, and the optimizer's part of them;
-- `speed --runner`: blocks of steps. The runner is always first, because it calls us in between;
-- evaluation times: gradient evaluations with their share of a step, without garbage collection.
-
-`torch.utils.benchmark` times one statement by itself. It would run that twice more before each
-measurement and count what lies between two steps, and so measure something else than the ratios
-that are published.
+`torch.utils.benchmark` would run a statement twice more before each measurement and count what lies
+between two steps, and so measure something else than the ratios that are published.
 """
 
 from __future__ import annotations
@@ -31,7 +20,7 @@ import gc
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -43,6 +32,7 @@ from hvadam_bench.studies._study import OnProgress, ignore_progress
 T = TypeVar("T")
 Clock = Callable[[], float]
 
+WARM_UP = 3  # steps
 MOST_STEPS = 1000  # in a group
 # What a constructor, or the first steps, may raise where a contender cannot run.
 REFUSALS = (ImportError, NotImplementedError, RuntimeError, TypeError, ValueError)
@@ -96,11 +86,7 @@ def race(
 ) -> list[tuple[tuple[T, ...], tuple[T, ...]]]:
     """Time all pairs, round by round; return the times of each and of its reference.
 
-    Args:
-        pairs: What is timed.
-        rounds: How often.
-        on_progress: Called between timed groups only, so that it disturbs none.
-        share: The share of all the work that this is.
+    The progress of this `share` of all the work is reported between timed groups only.
     """
     times: list[tuple[list[T], list[T]]] = [([], []) for _ in pairs]
     for number in range(rounds):
@@ -115,89 +101,107 @@ def race(
 
 
 class Trial(Protocol):
-    """A contender with what it needs to take steps, warmed up."""
+    """A contender with what it needs to take steps, warmed up.
 
-    def group(self, threads: int | None) -> Any:
-        """Run a group and return its times, if need be with so many threads."""
+    Attributes:
+        facts: What its row says besides the times; JSON can hold it.
+    """
+
+    facts: dict[str, Any]
+
+    def group(self, threads: int | None) -> dict[str, float]:
+        """Run a group, if need be with so many threads; return its "seconds", and others."""
+        ...
 
     def close(self) -> None:
-        """Free memory; what was found stays."""
+        """Free memory; the facts stay."""
 
 
-@dataclass(frozen=True)
-class Skip:
-    """A contender that cannot run here."""
+class Field(NamedTuple):
+    """Contenders on the same tensors or network.
 
-    contender: str
-    reason: str
+    Attributes:
+        about: Its "name", and what else is to be kept of it; JSON can hold it.
+        cost: What it takes, of which only the proportion to the others' counts.
+        reference: Makes the trial that all are timed against.
+        makers: What makes the trial of each contender, given the reference's.
+        at_once: How many trials fit the memory; rounds go around within so many.
+    """
 
-
-class Timed(NamedTuple):
-    """A trial with so many threads, and the times of its groups and of the reference's."""
-
-    contender: str
-    trial: Any
-    threads: int | None
-    times: tuple[tuple[Any, ...], tuple[Any, ...]]
+    about: dict[str, Any]
+    cost: float
+    reference: Callable[[], Trial]
+    makers: Mapping[str, Callable[..., Trial]]
+    at_once: int
 
 
 def race_all(
-    makers: Mapping[str, Callable[[], Trial]],
-    beside: Trial,
+    fields: Sequence[Field],
     rounds: int,
-    *,
-    at_once: int,
-    counts: Sequence[int | None] = (None,),
-    doing: str = "",
     on_progress: OnProgress = ignore_progress,
-    share: float = 1.0,
-) -> tuple[tuple[Skip, ...], list[Timed]]:
-    """Time trials versus a reference; those that refuse are skipped with their reason.
+    counts: Sequence[int | None] = (None,),
+) -> list[dict[str, Any]]:
+    """Time contenders versus a reference on every field; skip those that refuse, with their reason.
 
-    Args:
-        makers: What makes the trial of each contender.
-        beside: The trial of the reference, which is closed in the end.
-        rounds: How often all are timed.
-        at_once: How many trials fit the memory; rounds go around within so many.
-        counts: Numbers of threads; None is the one that is set.
-        doing: What they are timed on.
-        on_progress: Called between timed groups only.
-        share: The share of all the work that this is.
+    Returns:
+        What is kept of each field, with "skipped" and "results": a row for every contender and
+        number of threads (None is the one that is set), with the seconds of all rounds and the
+        quartiles of their ratios.
     """
-    skipped: list[Skip] = []
-    timed: list[Timed] = []
-    part, waiting = share / len(makers), iter(makers.items())
-    while batch := list(islice(waiting, at_once)):
+    total = sum(field.cost * len(field.makers) for field in fields)
+    return [_race_field(field, rounds, on_progress, counts, field.cost / total) for field in fields]
+
+
+def _race_field(
+    field: Field,
+    rounds: int,
+    on_progress: OnProgress,
+    counts: Sequence[int | None],
+    share: float,  # of each contender
+) -> dict[str, Any]:
+    results: list[dict[str, Any]] = []
+    skipped: list[dict[str, Any]] = []
+    doing, waiting = field.about["name"], iter(field.makers.items())
+    reference = field.reference()
+    while batch := list(islice(waiting, field.at_once)):
         trials: dict[str, Trial] = {}
         for name, make in batch:
             on_progress(f"{doing}: preparing {name}", 0.0)
             try:
-                trials[name] = make()
+                trials[name] = make(reference)
             except REFUSALS as error:
-                skipped.append(Skip(name, " ".join(str(error).split())))
-                on_progress("", part)
+                skipped.append({"contender": name, "reason": " ".join(str(error).split())})
+                on_progress("", share)
         who = [(name, trial, count) for name, trial in trials.items() for count in counts]
         pairs = [
-            Pair(f"{doing}: {name}", partial(trial.group, count), partial(beside.group, count))
-            for name, trial, count in who
+            Pair(f"{doing}: {name}", partial(trial.group, n), partial(reference.group, n))
+            for name, trial, n in who
         ]
-        times = race(pairs, rounds, on_progress, part * len(trials))
-        timed += [Timed(*one, own) for one, own in zip(who, times, strict=True)]
+        times = race(pairs, rounds, on_progress, share * len(trials))
+        for (name, trial, count), own in zip(who, times, strict=True):
+            threads = {} if count is None else {"threads": count}
+            results.append({"contender": name, **threads, **trial.facts, **_columns(*own)})
         for trial in trials.values():
             trial.close()
-    beside.close()
-    return tuple(skipped), timed
+    reference.close()
+    return {**field.about, "results": results, "skipped": skipped}
 
 
-def warm_up(run: Callable[[int], float], steps: int, group_seconds: float) -> int:
+def _columns(own: Sequence[dict[str, float]], other: Sequence[dict[str, float]]) -> dict[str, Any]:
+    """Return the times of a pair by their names, an entry per round, and what follows from them."""
+    times = {key: [group[key] for group in own] for key in own[0]}
+    times |= {f"reference_{key}": [group[key] for group in other] for key in other[0]}
+    ratio = Quartiles.of(divide(times["seconds"], times["reference_seconds"]))
+    milliseconds = 1e3 * Quartiles.of(times["seconds"]).median
+    return {**times, "ratio": asdict(ratio), "milliseconds": milliseconds}
+
+
+def warm_up(run: Callable[[int], float], group_seconds: float) -> int:
     """Take single steps to warm up, and return how many make a group of so many seconds.
 
-    Args:
-        run: Takes so many steps and returns seconds per step.
-        steps: How many to take; the faster of the last two counts.
-        group_seconds: What a group should take at the least.
+    The faster of the last two steps counts; `run` takes so many and returns seconds per step.
     """
-    fastest = min([run(1) for _ in range(steps)][-2:])
+    fastest = min([run(1) for _ in range(WARM_UP)][-2:])
     wanted = group_seconds / fastest if fastest > 0 else MOST_STEPS
     return min(max(math.ceil(wanted), 1), MOST_STEPS)
 

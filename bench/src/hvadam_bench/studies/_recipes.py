@@ -1,10 +1,4 @@
-"""Sweeps by their names: the paper's tables and figures, some of our own, and any task.
-
-Example:
-    >>> from hvadam_bench.studies import _recipes as recipes
-    >>> recipes.get("demo").tasks[0]
-    'digits_autoencoder'
-"""
+"""Sweeps by their names: the paper's tables and figures, some of our own, and any task."""
 
 from __future__ import annotations
 

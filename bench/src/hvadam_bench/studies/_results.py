@@ -2,7 +2,8 @@
 
 A dataclass is an object of its fields, a tuple a list, an infinity "inf" or "-inf". Properties that
 a class names in ``DERIVED`` are written after its fields, for readers without this code, and are
-worked out again when the file is read.
+worked out again when the file is read. A study whose results are plain values has ``dict`` for a
+class.
 """
 
 from __future__ import annotations
@@ -22,16 +23,7 @@ T = TypeVar("T")
 
 
 def to_json(result: Any) -> Any:
-    """Return a result as values that ``json.dumps`` writes.
-
-    Example:
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Span:
-        ...     ends: tuple[float, ...]
-        ...     unit: str | None
-        >>> to_json(Span((1.0, math.inf), None))
-        {'ends': [1.0, 'inf'], 'unit': None}
-    """
+    """Return a result as values that ``json.dumps`` writes."""
     return _CONVERTER.unstructure(result)
 
 
@@ -57,32 +49,22 @@ def save(result: Any, path: Path) -> None:
 
 
 def load(kind: type[T], path: Path) -> T:
-    """Return the result of this type that a file holds.
-
-    Raises:
-        ValueError: The file holds something else.
-    """
+    """Return the result of this type that a file holds; ValueError if it holds something else."""
     return from_json(kind, json.loads(path.read_text(encoding="utf-8")))
 
 
 def _write_object(kind: Any) -> Any:
     fields = make_dict_unstructure_fn(kind, _CONVERTER)
     derived = getattr(kind, "DERIVED", ())
-
-    def write(one: Any) -> dict[str, Any]:
-        return {**fields(one), **{name: to_json(getattr(one, name)) for name in derived}}
-
-    return write if derived else fields
+    return lambda one: fields(one) | {name: to_json(getattr(one, name)) for name in derived}
 
 
 def _read_object(kind: Any) -> Any:
     fields = make_dict_structure_fn(kind, _CONVERTER, _cattrs_forbid_extra_keys=True)
     derived = getattr(kind, "DERIVED", ())
-
-    def read(plain: dict[str, Any], _: Any) -> Any:
-        return fields({key: x for key, x in plain.items() if key not in derived}, kind)
-
-    return read if derived else fields
+    if not derived:
+        return fields
+    return lambda plain, _: fields({k: x for k, x in plain.items() if k not in derived}, kind)
 
 
 def _write_float(x: float) -> float | str:

@@ -1,11 +1,7 @@
 """What a study is: one question, everything about which lies in one folder.
 
-studies/speed/
-  __init__.py   STUDY = Study("speed", "Time a step ...", plan, measure, render, {...})
-  plan.py       what is to be done, from the command's options
-  measure.py    doing it; typed results
-  page.py       pages and figures from the results alone
-  page.md.j2    the page's sentences
+`plan.py` turns the command's options into what is to be done, `measure.py` does it, `page.py` and
+`page.md.j2` make pages and figures of the results alone; `__init__.py` ends with the `STUDY`.
 """
 
 from __future__ import annotations
@@ -30,19 +26,9 @@ def ignore_progress(doing: str, share: float) -> None:
     """Ignore how far a study is."""
 
 
-def sweep_quietly(sweeps: Sequence[Sweep]) -> bool:
-    """Run sweeps on this machine and pack their records; return whether all ran to their end."""
-    from hvadam_bench.sweeping.engines import make_engine
-
-    for sweep in sweeps:
-        engine = make_engine("local", sweep.store, None)
-        try:
-            sweep.run(engine)
-        finally:
-            engine.close()
-        if sweep.store.packed is not None:
-            sweep.store.pack()
-    return not any(sweep.refused or sweep.lost for sweep in sweeps)
+def refuse_sweeps(sweeps: Sequence[Sweep]) -> bool:
+    """Refuse to run sweeps, as most studies need none."""
+    raise NotImplementedError(f"Place: sweep must be given to run {len(sweeps)} sweeps.")
 
 
 @dataclass(frozen=True)
@@ -60,7 +46,7 @@ class Place:
     out: Path
     runs: Path
     on_progress: OnProgress = ignore_progress
-    sweep: Callable[[Sequence[Sweep]], bool] = sweep_quietly
+    sweep: Callable[[Sequence[Sweep]], bool] = refuse_sweeps
 
     @property
     def results(self) -> Path:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -41,12 +41,7 @@ class Contender:
     streams: Streams
     clip: float | None = None  # call clip_grad_norm_ with this before each step
     portable: bool = False  # hide the native kernel
-    grows: bool = False  # take part in the measurement of growth
     compiled: int = 0  # torch.compile the step, outside the clock, of up to so many tensors
-
-    def step(self, optimizer: Optimizer) -> Callable[[], object]:
-        """Return what takes one step of its optimizer."""
-        return torch.compile(optimizer.step) if self.compiled else optimizer.step
 
     def build(self, params: Sequence[Tensor]) -> Optimizer:
         """Build the optimizer for these parameters."""
@@ -55,15 +50,13 @@ class Contender:
                 f"{len(params):,} tensors take many minutes to compile; it is timed on up to "
                 f"{FEW}, or with --compile-many on {MANY}."
             )
-        if self.compiled:  # with a tensor for its rate, as one that a schedule changes has to be
-            return self.optimizer(params, **{**self.options, "lr": torch.tensor(LR)})
-        return self.optimizer(params, **self.options)
+        # What is compiled has a tensor for its rate, as one that a schedule changes has to be.
+        rate = {"lr": torch.tensor(LR)} if self.compiled else {}
+        return self.optimizer(params, **self.options, **rate)
 
-    @contextmanager
-    def surroundings(self) -> Iterator[None]:
-        """Hold what has to hold while it is built and while it steps."""
-        with without_native() if self.portable else nullcontext():
-            yield
+    def surroundings(self) -> AbstractContextManager[None]:
+        """Return what has to hold while it is built and while it steps."""
+        return without_native() if self.portable else nullcontext()
 
 
 def _peer(module: str, name: str, package: str) -> Callable[..., Optimizer]:
@@ -88,29 +81,26 @@ EXACT = Streams(direct=3, state=9, kinds=3)
 # The norm has to be known before the first pass: one more read of g.
 CLIPPED = EXACT._replace(direct=4)
 
-REFERENCE = Contender("Adam fused", Adam, {"fused": True}, ADAM, grows=True)
+REFERENCE = Contender("Adam fused", Adam, {"fused": True}, ADAM)
 ADAMW = Contender("AdamW fused", AdamW, {"fused": True}, ADAM)
 
 
-def _native(kind: str, streams: Streams = EXACT, grows: bool = False, **options: Any) -> Contender:
-    name = f"HVAdam native, {kind}" if kind else "HVAdam native"
-    return Contender(name, HVAdam, {"kernel": "native", **options}, streams, grows=grows)
+def _ours(kind: str, kernel: str, streams: Streams = EXACT, **options: Any) -> Contender:
+    return Contender(f"HVAdam {kind}", HVAdam, {"kernel": kernel, **options}, streams)
 
 
 # The kinds that are also timed with several threads and in whole training steps.
 TRAINED = (
-    _native("", grows=True),
-    _native("bf16 state", grows=True, state_dtype="bfloat16"),
-    _native("int8 state", state_dtype="int8"),
+    _ours("native", "native"),
+    _ours("native, bf16 state", "native", state_dtype="bfloat16"),
+    _ours("native, int8 state", "native", state_dtype="int8"),
 )
 CONTENDERS = (
     *TRAINED,
-    _native("clipping", CLIPPED, max_grad_norm=1.0),
-    Contender("HVAdam portable", HVAdam, {"kernel": "auto"}, EXACT, portable=True, grows=True),
-    Contender("HVAdam loop", HVAdam, {"kernel": "loop"}, EXACT),
-    Contender("HVAdam foreach", HVAdam, {"kernel": "foreach"}, EXACT),
+    _ours("native, clipping", "native", CLIPPED, max_grad_norm=1.0),
+    Contender("HVAdam portable", HVAdam, {"kernel": "auto"}, EXACT, portable=True),
+    *(_ours(kernel, kernel) for kernel in ("loop", "foreach", "triton")),
     Contender("HVAdam compiled", HVAdam, {}, EXACT, compiled=FEW),
-    Contender("HVAdam triton", HVAdam, {"kernel": "triton"}, EXACT),
     REFERENCE,  # against another copy of itself, it shows the noise
     Contender("Adam fused, clipping", Adam, {"fused": True}, ADAM_CLIPPED, clip=1.0),
     ADAMW,
@@ -120,7 +110,7 @@ CONTENDERS = (
         "AdaBelief adabelief-pytorch",
         _peer("adabelief_pytorch", "AdaBelief", "adabelief-pytorch"),
         {
-            **{"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-16, "weight_decay": 0.0},
+            **{"lr": LR, "betas": (0.9, 0.999), "eps": 1e-16, "weight_decay": 0.0},
             **dict.fromkeys(("amsgrad", "weight_decouple", "fixed_decay", "rectify"), False),
             **{"degenerated_to_sgd": False, "print_change_log": False},
         },

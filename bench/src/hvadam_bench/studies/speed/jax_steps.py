@@ -5,8 +5,7 @@ A step is compiled as a whole, from gradients to new parameters, with parameters
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from time import perf_counter, process_time
 from typing import Any
@@ -17,10 +16,9 @@ import numpy as np
 import optax
 
 from hvadam.jax import hvadam
-from hvadam_bench.studies._pairs import Clock, Pair, race, warm_up
+from hvadam_bench.studies._pairs import Clock, Field, race_all, warm_up
 from hvadam_bench.studies._study import OnProgress, ignore_progress
-from hvadam_bench.studies.speed.results import Budget, JaxMeasurement, JaxSpeed, JaxTiming, made
-from hvadam_bench.studies.speed.shapes import Shape
+from hvadam_bench.studies.speed.plan import Plan, Shape
 
 REFERENCE = "Adam"
 CONTENDERS: Mapping[str, Callable[[float], Any]] = {
@@ -31,12 +29,43 @@ CONTENDERS: Mapping[str, Callable[[float], Any]] = {
 RATE = 1e-3
 
 
-class JaxTrial:
-    """An optimizer with arrays of its own, compiled and warmed up."""
+def benchmark(
+    plan: Plan, on_progress: OnProgress = ignore_progress, *, clock: Clock = perf_counter
+) -> dict[str, Any]:
+    """Time every contender on every shape."""
+    new = partial(Trial, plan=plan, clock=clock)
+    fields = [
+        Field(
+            shape.about,
+            shape.parameters,
+            partial(new, REFERENCE, shape),
+            {name: partial(new, name, shape) for name in CONTENDERS},
+            at_once=len(CONTENDERS),
+        )
+        for shape in plan.shapes
+    ]
+    versions = {"jax": jax.__version__, "optax": optax.__version__}
+    shapes = race_all(fields, plan.rounds, on_progress)
+    return {"versions": versions, "reference": REFERENCE, "shapes": shapes}
 
-    def __init__(self, name: str, shape: Shape, budget: Budget, clock: Clock) -> None:
-        self._clock = clock
-        self._params, *self._gradients = _arrays(shape)
+
+class Trial:
+    """An optimizer with arrays of its own, compiled and warmed up.
+
+    Attributes:
+        facts: The steps in a timed group, the most bytes that one holds besides parameters,
+            gradients and state, as XLA accounts for them, and the processor's seconds to compile.
+    """
+
+    def __init__(
+        self, name: str, shape: Shape, reference: object = None, *, plan: Plan, clock: Clock
+    ) -> None:
+        self._clock, self._turn = clock, 0
+        random = np.random.default_rng(0)  # the same numbers for everyone
+        self._params, *self._gradients = (
+            [jnp.asarray(0.01 * random.standard_normal(size, np.float32)) for size in shape.sizes]
+            for _ in range(3)
+        )
         optimizer = CONTENDERS[name](RATE)
         self._state = optimizer.init(self._params)
 
@@ -49,16 +78,17 @@ class JaxTrial:
         )
         before = process_time()
         self._step = lowered.compile()
-        self.compile_seconds = process_time() - before
+        seconds = process_time() - before
         memory = self._step.memory_analysis()
         assert memory is not None
-        self.temporary_bytes = int(memory.temp_size_in_bytes)
-        self._turn = 0
-        self.steps = warm_up(self.run, budget.warm_up, budget.group_seconds)
-        self.group = partial(self.run, self.steps)
+        self._steps = warm_up(self.run, plan.group_seconds)
+        self.facts: dict[str, Any] = {
+            **{"steps": self._steps, "parameters": shape.parameters},
+            **{"temporary_bytes": memory.temp_size_in_bytes, "compile_seconds": seconds},
+        }
 
     def run(self, steps: int) -> float:
-        """Return seconds per step, with gradients that take turns."""
+        """Return seconds per step, with gradients that take turns, until the results are there."""
         before = self._clock()
         for _ in range(steps):
             self._turn += 1
@@ -67,58 +97,10 @@ class JaxTrial:
         jax.block_until_ready((self._params, self._state))
         return (self._clock() - before) / steps
 
+    def group(self, threads: int | None) -> dict[str, float]:
+        """Return the seconds of a step in a group."""
+        return {"seconds": self.run(self._steps)}
 
-def benchmark(
-    shapes: Sequence[Shape],
-    budget: Budget,
-    *,
-    threads: int = 1,
-    clock: Clock = perf_counter,
-    on_progress: OnProgress = ignore_progress,
-) -> JaxSpeed:
-    """Time every contender on every shape, on the cores that `limit_threads` left."""
-    found: list[JaxMeasurement] = []
-    for shape in shapes:
-        trials: dict[str, JaxTrial] = {}
-        for name in CONTENDERS:
-            on_progress(f"{shape.name}: compiling {name}", 0.0)
-            trials[name] = JaxTrial(name, shape, budget, clock)
-        beside = JaxTrial(REFERENCE, shape, budget, clock)
-        pairs = [
-            Pair(f"{shape.name}: {name}", one.group, beside.group) for name, one in trials.items()
-        ]
-        times = race(pairs, budget.rounds, on_progress, 1 / len(shapes))
-        results = [
-            JaxTiming(
-                *own,
-                contender=name,
-                steps=one.steps,
-                parameters=shape.parameters,
-                temporary_bytes=one.temporary_bytes,
-                compile_seconds=one.compile_seconds,
-            )
-            for (name, one), own in zip(trials.items(), times, strict=True)
-        ]
-        found.append(JaxMeasurement(shape.name, shape.title, tuple(results)))
-    return JaxSpeed(
-        **made(jax=jax.__version__, optax=optax.__version__),
-        threads=threads,
-        plan=budget,
-        reference=REFERENCE,
-        shapes=tuple(found),
-    )
-
-
-def limit_threads(count: int) -> None:
-    """Leave this process so many cores: XLA asks for them once, when it is first used."""
-    if hasattr(os, "sched_setaffinity"):  # not on macOS and Windows: XLA takes what it finds
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
-
-
-def _arrays(shape: Shape) -> list[list[Any]]:
-    """Return parameters and two sets of gradients, the same for every contender."""
-    random = np.random.default_rng(0)
-    return [
-        [jnp.asarray(0.01 * random.standard_normal(size, np.float32)) for size in shape.sizes]
-        for _ in range(3)
-    ]
+    def close(self) -> None:
+        """Free the arrays; the facts stay."""
+        del self._params, self._gradients, self._state, self._step

@@ -1,226 +1,182 @@
-"""Step times as tables with notes on how to read them, as charts, and as a page on JAX."""
+"""Step times as tables with notes on how to read them, as a chart, and as a page on JAX."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
 
 from hvadam_bench.pages import rendering
-from hvadam_bench.pages.formatting import amount, counted, fixed, quartiles, three_digits
+from hvadam_bench.pages.figures import (
+    Mark,
+    blank,
+    draw_interval,
+    label_end,
+    plain_ticks,
+    save,
+    tidy,
+)
+from hvadam_bench.pages.formatting import counted, fixed, quartiles, three_digits
+from hvadam_bench.pages.palette import BLUE, RED
 from hvadam_bench.pages.tables import Cell, Table
 from hvadam_bench.running.files import write_atomically
-from hvadam_bench.studies._pairs import Quartiles
+from hvadam_bench.studies._pairs import Quartiles, divide
 from hvadam_bench.studies._study import Results
-from hvadam_bench.studies.speed.results import (
-    MOST_GROWTH,
-    Growth,
-    JaxMeasurement,
-    JaxSpeed,
-    Measured,
-    Measurement,
-    RunnerCost,
-    Speed,
-    ThreadMeasurement,
-    ThreadSpeed,
-    Trained,
-    TrainingSpeed,
-    contender_names,
-)
 
 TEMPLATE = Path(__file__).with_name("page.md.j2")
-NOTES = Path(__file__).with_name("notes.txt.j2")
+# By how much a ratio to fused Adam may grow from the fewest threads to more: the kernel is to gain
+# from them as fused Adam does.
+MOST_GROWTH = 1.10
+INK = "#000000"
+
+Json = Mapping[str, Any]  # a result, one of its shapes, or a row of that
 
 
 def render(results: Results, out: Path) -> list[Path]:
-    """Write the page on JAX and the charts of torch's steps below a folder; return their paths."""
+    """Write the page on JAX and the chart of torch's steps below a folder; return their paths."""
     written: list[Path] = []
-    if "speed-jax" in results:
+    if found := results.get("speed-jax"):
+        tables = [table("speed-jax", found, shape) for shape in found["shapes"]]
         written.append(out / "docs" / "speed-jax.md")
-        write_atomically(written[-1], render_page(results["speed-jax"]).encode())
-    found = results.get("speed")
-    if found and (found.shapes or found.growth):
-        from hvadam_bench.studies.speed import figures
-
-        written += figures.draw(found, out / "docs" / "figures")
+        page = rendering.render(TEMPLATE, found=found, tables=tables)
+        write_atomically(written[-1], page.encode())
+    if found := results.get("speed"):
+        written.append(save(draw(found), out / "docs" / "figures" / "speed.png"))
     return written
-
-
-def render_page(found: JaxSpeed) -> str:
-    """Return the page on steps in JAX."""
-    tables = [jax_table(found, measured) for measured in found.shapes]
-    return rendering.render(TEMPLATE, found=found, tables=tables)
 
 
 def tabulate(results: Results) -> Iterator[Table | str]:
     """Yield the tables of results, each kind's with what to know when reading them."""
-    for found in results.values():
-        match found:
-            case Speed():
-                yield from (step_table(found, one) for one in found.shapes)
-                yield step_notes(found)
-            case ThreadSpeed():
-                yield from (thread_table(found, one) for one in found.shapes)
-                yield thread_notes(found)
-            case JaxSpeed():
-                yield from (jax_table(found, one) for one in found.shapes)
-            case TrainingSpeed():
-                yield from map(training_table, found.workloads)
-                yield rendering.say(NOTES, "training")
-            case _:
-                yield runner_table(found)
+    for what, found in results.items():
+        shapes = found.get("shapes") or found["workloads"]
+        yield from (table(what, found, shape) for shape in shapes)
+        skipped = dict.fromkeys(
+            tuple(skip.values()) for one in shapes for skip in one.get("skipped", ())
+        )
+        yield rendering.say(TEMPLATE, "notes", what, found, skipped, MOST_GROWTH)
 
 
-def step_table(found: Speed, measured: Measurement) -> Table:
-    """Return the times on one shape, a row per contender."""
-    fits = found.fits_cache(measured)
-    rows = [
-        [
-            one.contender,
-            three_digits(one.milliseconds),
-            _written(one.ratio),
-            "-" if fits else f"{one.limit:.2f}",
-            f"{one.gb_per_second:.1f}",
-            "-" if (held := one.temporary_bytes_per_parameter) is None else three_digits(held),
-            three_digits(one.state_bytes_per_parameter),
-        ]
-        for one in measured.results
-    ]
-    heads = ("contender", "ms", "ratio", "limit", "GB/s", "temp", "state")
-    return _table(heads, rows, measured.title)
+def table(what: str, found: Json, shape: Json) -> Table:
+    """Return what was found on one shape, a row per contender."""
+    rows: dict[str, list[Json]] = {}
+    for row in shape["results"]:
+        rows.setdefault(row["contender"], []).append(row)
+    cells = {name: COLUMNS[what](found, shape, *own) for name, own in rows.items()}
+    first = {"speed-jax": "optimizer", "runner": "seconds"}.get(what, "contender")
+    heads = list(dict.fromkeys([first, *chain(*cells.values())]))
+    lines = [[name, *own.values()] for name, own in cells.items()]
+    return Table(heads, lines, shape["title"], right=range(1, len(heads)))
 
 
-def step_notes(found: Speed) -> str:
-    """Return what the columns mean, why contenders were skipped, and how the time grows."""
-    growth = found.growth
-    grown = [*growth.by_parameters, *growth.by_tensors] if growth else []
-    notes = rendering.say(NOTES, "steps", found, _skips(*found.shapes, *grown))
-    return "\n".join([notes, *(list_growth(found, growth) if growth else ())])
+def _steps(found: Json, shape: Json, row: Json) -> dict[str, Cell | str]:
+    held, parameters = row["temporary_bytes"], shape["parameters"]
+    moved = row["moved_bytes"] * parameters  # at the least; what moves twice is not counted twice
+    return {
+        "ms": three_digits(row["milliseconds"]),
+        "ratio": _write(_ratio(row)),
+        "limit": "-" if fits_cache(found, shape) else f"{row['limit']:.2f}",
+        "GB/s": f"{moved / row['milliseconds'] / 1e6:.1f}",
+        "temp": "-" if held is None else three_digits(held / parameters),
+        "state": three_digits(row["state_bytes"] / parameters),
+    }
 
 
-def list_growth(found: Speed, growth: Growth) -> list[str]:
-    """Return how the time per parameter changes from one end to the other."""
-    by_parameters, by_tensors = growth.by_parameters, growth.by_tensors
-    beyond = [measured for measured in by_parameters if not found.fits_cache(measured)]
-    lines = [
-        "Growth: time per parameter, largest / smallest; 1 is linear. Some of it is the machine's "
-        f"(cache: {found.cache_bytes / 2**20:.0f} MiB), so compare with fused Adam."
-    ]
-    for name in contender_names([*by_parameters, *by_tensors]):
-        parts = [_growth(name, by_parameters, "parameters"), _growth(name, by_tensors, "tensors")]
-        if 1 < len(beyond) < len(by_parameters):
-            parts.insert(1, _growth(name, beyond, "parameters, beyond the cache"))
-        lines.append(f"{name}: {'; '.join(filter(None, parts))}")
-    return lines
+def _growth(found: Json, shape: Json, row: Json) -> dict[str, Cell | str]:
+    each = 1e6 * row["milliseconds"] / shape["parameters"]
+    return {**_steps(found, shape, row), "ns": three_digits(each)}
 
 
-def thread_table(found: ThreadSpeed, measured: ThreadMeasurement) -> Table:
-    """Return the ratios on one shape with every number of threads, a row per contender."""
-
-    def grown(name: str, count: int) -> Cell:
-        growth = measured.growth(name, fewest, count)
-        over = growth.median > MOST_GROWTH
-        return Cell(_written(growth) + (" !" if over else ""), mark=over)
-
-    fewest, *more = found.counts
-    rows = [
-        [
-            name,
-            *(_written(measured.of(name, count).ratio) for count in found.counts),
-            *(grown(name, count) for count in more),
-        ]
-        for name in contender_names([measured])
-    ]
-    heads = [
-        "contender",
-        *(f"ratio, {counted(count, 'thread')}" for count in found.counts),
-        *(f"grows {fewest} to {count}" for count in more),
-    ]
-    return _table(heads, rows, measured.title)
+def _threads(found: Json, shape: Json, *rows: Json) -> dict[str, Cell | str]:
+    ratios = {row["threads"]: divide(row["seconds"], row["reference_seconds"]) for row in rows}
+    fewest, *more = found["counts"]
+    grown = {n: Quartiles.of(divide(ratios[n], ratios[fewest])) for n in more}
+    over = {n: growth.median > MOST_GROWTH for n, growth in grown.items()}
+    return {
+        **{f"ratio, {counted(n, 'thread')}": _write(Quartiles.of(ratios[n])) for n in ratios},
+        **{
+            f"grows {fewest} to {n}": Cell(_write(grown[n]) + " !" * over[n], over[n]) for n in more
+        },
+    }
 
 
-def thread_notes(found: ThreadSpeed) -> str:
-    """Return what the columns mean, why contenders were skipped, and who touched the state."""
-    notes = rendering.say(NOTES, "threads", found, _skips(*found.shapes), MOST_GROWTH)
-    if found.placement is None:
-        return notes
-    ratio = _written(found.placement.ratio)
-    return f"{notes}\n{rendering.say(NOTES, 'placement', found.placement, ratio)}"
+def _jax(found: Json, shape: Json, row: Json) -> dict[str, Cell | str]:
+    [adam] = [one for one in shape["results"] if one["contender"] == found["reference"]]
+    return {
+        "ms": three_digits(1e3 * Quartiles.of(row["seconds"]).median),
+        "ratio": _write(_ratio(row)),
+        "temp": f"{row['temporary_bytes'] / row['parameters']:.2f}",
+        "compile": f"{row['compile_seconds']:.1f} s",
+        "compile, ratio": f"{row['compile_seconds'] / adam['compile_seconds']:.1f}",
+    }
 
 
-def jax_table(found: JaxSpeed, measured: JaxMeasurement) -> Table:
-    """Return the times on one shape in JAX, a row per optimizer."""
-    [adam] = [one for one in measured.results if one.contender == found.reference]
-    rows = [
-        [
-            one.contender,
-            three_digits(one.milliseconds),
-            _written(one.ratio),
-            f"{one.temporary_bytes_per_parameter:.2f}",
-            f"{one.compile_seconds:.1f} s",
-            f"{one.compile_seconds / adam.compile_seconds:.1f}",
-        ]
-        for one in measured.results
-    ]
-    heads = ("optimizer", "ms", "ratio", "temp", "compile", "compile, ratio")
-    return _table(heads, rows, measured.title)
+def _training(found: Json, shape: Json, row: Json) -> dict[str, Cell | str]:
+    alone = _ratio(row, "optimizer_seconds", "reference_optimizer_seconds")
+    share = _ratio(row, "optimizer_seconds", "seconds").median
+    return {
+        "adds": _write(_ratio(row), lambda x: f"{100 * (x - 1):+.1f}%"),
+        "optimizer": _write(alone),
+        "share": f"{100 * share:.1f}%",
+        "memory": f"{100 * (row['peak_bytes'] / row['reference_peak_bytes'] - 1):+.1f}%",
+    }
 
 
-def training_table(trained: Trained) -> Table:
-    """Return what each contender adds to the training of one workload."""
-    rows = [
-        [
-            one.contender,
-            quartiles(*_ordered(one.added), lambda x: f"{100 * x:+.1f}%"),
-            _written(one.optimizer_ratio),
-            f"{100 * one.optimizer_share.median:.1f}%",
-            f"{100 * one.memory_added:+.1f}%",
-        ]
-        for one in trained.results
-    ]
-    rows += [[skip.contender, f"skipped: {skip.reason}"] for skip in trained.skipped]
-    title = f"{trained.title}: {trained.parameters:,} parameters"
-    return _table(("contender", "adds", "optimizer", "share", "memory"), rows, title)
+def _runner(found: Json, shape: Json, row: Json) -> dict[str, Cell | str]:
+    return {
+        "step by hand": f"{1e3 * Quartiles.of(row['reference_seconds']).median:.2f} ms",
+        "ratio": _write(_ratio(row), lambda x: fixed(x, 3)),
+        "all": fixed(sum(row["seconds"]) / sum(row["reference_seconds"]), 3),
+        "n": str(len(row["seconds"])),
+    }
 
 
-def runner_table(found: RunnerCost) -> Table:
-    """Return what the runner costs, a row for each task and clock."""
-    rows = [
-        [
-            one.task,
-            one.clock,
-            f"{1e3 * Quartiles.of(one.reference_seconds).median:.2f} ms",
-            quartiles(*_ordered(one.ratio), lambda x: fixed(x, 3)),
-            fixed(one.total, 3),
-            str(len(one.seconds)),
-        ]
-        for one in found.tasks
-    ]
-    heads = ["task", "seconds", "step by hand", "ratio", "all", "n"]
-    return Table(heads, rows, reading=rendering.say(NOTES, "runner", found.block))
+COLUMNS: dict[str, Callable[..., dict[str, Cell | str]]] = {
+    **{"speed": _steps, "growth": _growth, "speed-threads": _threads},
+    **{"speed-jax": _jax, "training": _training, "runner": _runner},
+}
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[Cell | str]], title: str) -> Table:
-    return Table(heads, rows, title=title, right=range(1, len(heads)))
+def fits_cache(found: Json, shape: Json) -> bool:
+    """Return whether Adam's tensors, the smallest of all contenders', stay in the cache."""
+    return 16 * shape["parameters"] <= max(found["machine"]["caches"].values(), default=0)
 
 
-def _written(one: Quartiles) -> str:
-    return quartiles(*_ordered(one), three_digits)
+def _ratio(row: Json, own: str = "seconds", other: str = "reference_seconds") -> Quartiles:
+    return Quartiles.of(divide(row[own], row[other]))
 
 
-def _ordered(one: Quartiles) -> tuple[float, float, float]:
-    return one.median, one.q1, one.q3
+def _write(one: Quartiles, write: Callable[[float], str] = three_digits) -> str:
+    return quartiles(one.median, one.q1, one.q3, write)
 
 
-def _skips(*measured: Measured) -> list[object]:
-    return list(dict.fromkeys(chain(*(one.skipped for one in measured))))
-
-
-def _growth(name: str, measured: Sequence[Measurement], what: str) -> str:
-    rows = [(one, one.of(name)) for one in measured]
-    points = [(one, row.milliseconds / row.parameters) for one, row in rows if row]
-    if len(points) < 2:
-        return ""
-    (small, least), (large, most) = points[0], points[-1]
-    counts = [one.tensors if what == "tensors" else one.parameters for one in (large, small)]
-    return f"{' / '.join(map(amount, counts))} {what}: {most / least:.2f}"
+def draw(found: Json) -> Figure:
+    """Draw the ratios to fused Adam with their quartiles, and the limits by memory."""
+    shapes = found["shapes"]
+    names = list(dict.fromkeys(row["contender"] for one in shapes for row in one["results"]))
+    figure = blank(2.2 + 0.3 * len(names), width=3.4 + 2.4 * len(shapes))
+    panels = figure.subplots(1, len(shapes), squeeze=False, sharey=True, sharex=True)[0]
+    for axes, shape in zip(panels, shapes, strict=True):
+        limited = not fits_cache(found, shape)
+        for row in shape["results"]:
+            y, ratio = names.index(row["contender"]), _ratio(row)
+            ours = row["contender"].startswith("HVAdam")
+            mark = Mark("", "o", RED if ours else BLUE, 5)
+            draw_interval(axes, (ratio.median, ratio.q1, ratio.q3), y, mark)
+            label_end(axes, f"{ratio.median:.2f}", ratio.q3, y)
+            if limited:
+                axes.plot(row["limit"], y, color=INK, marker="|", ms=13, mew=2)
+        axes.axvline(1, color=INK, lw=0.8)
+        axes.set(title=shape["title"], xlabel="time / time of fused Adam", xscale="log")
+        tidy(axes, grid=True)
+    low, high = panels[0].get_xlim()
+    panels[0].set(xlim=(low, 2 * high), yticks=range(len(names)), yticklabels=names)
+    panels[0].invert_yaxis()
+    plain_ticks(panels[0].xaxis)
+    figure.suptitle(
+        f"Optimizer steps versus fused Adam\nmedian and quartiles of {found['plan']['rounds']} "
+        f"rounds; threads: {found['threads']}; |: limit by memory"
+    )
+    return figure

@@ -1,102 +1,127 @@
-"""Steps of torch's optimizers and of HVAdam versus those of fused Adam, in pairs."""
+"""Steps of torch's optimizers and of HVAdam versus those of fused Adam, in pairs.
+
+With several numbers of threads every round goes through all of them, on the same tensors.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import ctypes
+import gc
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
+from torch.optim import Optimizer
+from torch.profiler import ProfilerActivity, profile
 
 from hvadam import info
 from hvadam.torch.kernels import KERNELS
 from hvadam.torch.self_check import kernels_of
-from hvadam_bench.studies._pairs import Clock, no_garbage_collection, race_all, warm_up
-from hvadam_bench.studies._results import to_json
+from hvadam_bench.studies._pairs import Clock, Field, no_garbage_collection, race_all, warm_up
 from hvadam_bench.studies._study import OnProgress, ignore_progress
-from hvadam_bench.studies.speed.contenders import REFERENCE, Contender
-from hvadam_bench.studies.speed.memory import bandwidth, release, state_bytes, temporary_bytes
-from hvadam_bench.studies.speed.results import Budget, Growth, Measurement, Speed, Timing, made
-from hvadam_bench.studies.speed.shapes import Shape
+from hvadam_bench.studies.speed.contenders import CONTENDERS, MANY, REFERENCE, TRAINED, Contender
+from hvadam_bench.studies.speed.plan import Plan, Shape
 
 TRIAL_BYTES = 24  # per parameter: itself, two gradients, three float32 states
-START_BYTES = 12
 
 
-class Start:
-    """Random parameters and two sets of gradients, the same for every contender."""
-
-    def __init__(self, shape: Shape) -> None:
-        random = torch.Generator().manual_seed(0)
-        self._sets = [
-            [torch.randn(size, generator=random).mul_(0.01) for size in shape.sizes]
-            for _ in range(3)
-        ]
-
-    def copy(self) -> tuple[list[Tensor], list[list[Tensor]]]:
-        """Return parameters, and gradients to alternate."""
-        params, *grads = ([x.clone() for x in tensors] for tensors in self._sets)
-        return [p.requires_grad_() for p in params], grads
+def benchmark(
+    plan: Plan,
+    on_progress: OnProgress = ignore_progress,
+    *,
+    contenders: Sequence[Contender] | None = None,
+    reference: Contender = REFERENCE,
+    clock: Clock = perf_counter,
+) -> dict[str, Any]:
+    """Time every contender on every shape, if need be with every number of threads."""
+    several = len(plan.threads) > 1
+    if contenders is None:
+        contenders = (*TRAINED, REFERENCE) if several or plan.what == "growth" else CONTENDERS
+    if plan.compile_many:
+        contenders = [replace(one, compiled=one.compiled and MANY) for one in contenders]
+    on_progress("measuring the memory bandwidth", 0.0)
+    rates = bandwidth(max(25_000_000, max(info.caches().values(), default=0)))
+    new = partial(Trial, plan=plan, clock=clock)
+    fields = [
+        Field(
+            shape.about,
+            0.1 + 6e-9 * shape.parameters + 1e-4 * len(shape.sizes),
+            partial(new, reference, shape),
+            {one.name: partial(new, one, shape) for one in contenders},
+            fit(shape, plan.memory),
+        )
+        for shape in plan.shapes
+    ]
+    counts = plan.threads if several else (None,)
+    return {
+        "bandwidth_gb_per_second": rates,
+        "reference": reference.name,
+        "contenders": {one.name: _describe(one) for one in contenders},
+        "shapes": race_all(fields, plan.rounds, on_progress, counts),
+    }
 
 
 class Trial:
-    """A contender with tensors of its own, warmed up.
+    """A contender with tensors of its own, the same numbers for everyone, warmed up.
 
     Attributes:
-        steps: In a timed group.
-        state_bytes: What the optimizer keeps for all parameters.
-        moved: Bytes per parameter that a step has to move, at the least.
-        kernels, temporary_bytes: What a closer look at one step found; None if not measured.
+        facts: The steps in a timed group, what the optimizer keeps, what a closer look at one step
+            found, and the bytes per parameter that a step has to move, at the least.
 
     Raises:
         RuntimeError: It does not use the kernel that the contender asks for.
     """
 
-    def __init__(self, contender: Contender, start: Start, budget: Budget, clock: Clock) -> None:
-        self.contender = contender
-        self._clock = clock
-        self._params, self._gradients = start.copy()
-        self._turn = 0
+    def __init__(
+        self,
+        contender: Contender,
+        shape: Shape,
+        reference: Trial | None = None,
+        *,
+        plan: Plan,
+        clock: Clock,
+    ) -> None:
+        self._contender, self._clock, self._turn = contender, clock, 0
+        random = torch.Generator().manual_seed(0)
+        params, *self._gradients = (
+            [torch.randn(size, generator=random).mul(0.01) for size in shape.sizes]
+            for _ in range(3)
+        )
+        self._params = [p.requires_grad_() for p in params]
         with contender.surroundings():
             self._optimizer = contender.build(self._params)
-            self._take = contender.step(self._optimizer)
-        self.steps = warm_up(self.run, budget.warm_up, budget.group_seconds)
-        self.state_bytes = state_bytes(self._optimizer)
-        parameters = sum(p.numel() for p in self._params)
-        self.moved = contender.streams.bytes(self.state_bytes / parameters)
-        self.kernels: tuple[str, ...] = ()
-        self.temporary_bytes: int | None = None
+            own = self._optimizer.step
+            self._take = torch.compile(own) if contender.compiled else own
+        self._steps = warm_up(self.run, plan.group_seconds)
+        kept = state_bytes(self._optimizer)
+        moved = contender.streams.bytes(kept / shape.parameters)
+        self.facts: dict[str, Any] = {"steps": self._steps, "state_bytes": kept, **self._inspect()}
+        other = reference.facts if reference else {"steps": self._steps, "moved_bytes": moved}
+        self.facts |= {"moved_bytes": moved, "limit": moved / other["moved_bytes"]}
+        self.facts["reference_steps"] = other["steps"]
 
-    def inspect(self, *, temporaries: bool) -> Trial:
-        """Look closer at one step: its kernels, its temporaries."""
-        with self.contender.surroundings():
-            self.step()
-            # What is compiled has its kernel built in.
-            used = [] if self.contender.compiled else kernels_of(self._optimizer)
-            wanted = self.contender.options.get("kernel")
-            if used and wanted in KERNELS and used != [wanted]:
-                raise RuntimeError(f"its tensors went to another kernel: {', '.join(used)}.")
-            self.kernels = tuple(used)
-            if temporaries:
-                self.temporary_bytes = temporary_bytes(self.step)
-        return self
-
-    def group(self, threads: int | None) -> float:
+    def group(self, threads: int | None) -> dict[str, float]:
         """Return the seconds of a step in a group, if need be with so many threads."""
         if threads is None:
-            return self.run(self.steps)
+            return {"seconds": self.run(self._steps)}
         with torch_threads(threads):
             self.run(1)  # new threads have to be woken
-            return self.run(self.steps)
+            return {"seconds": self.run(self._steps)}
 
     def run(self, steps: int) -> float:
         """Return seconds per step, each timed by itself, so that new gradients cost nothing."""
         total = 0.0
-        with self.contender.surroundings(), no_garbage_collection():
+        with self._contender.surroundings(), no_garbage_collection():
             for _ in range(steps):
                 self._change_gradients()
                 before = self._clock()
@@ -106,14 +131,25 @@ class Trial:
 
     def step(self) -> None:
         """Take the step that is timed."""
-        if self.contender.clip is not None:
-            clip_grad_norm_(self._params, self.contender.clip)
+        if self._contender.clip is not None:
+            clip_grad_norm_(self._params, self._contender.clip)
         self._take()
 
     def close(self) -> None:
-        """Free the tensors; what was found stays."""
+        """Free the tensors; the facts stay."""
         del self._params, self._gradients, self._optimizer, self._take
         release()
+
+    def _inspect(self) -> dict[str, Any]:
+        """Look closer at one step: the kernels that it uses, and what it holds meanwhile."""
+        with self._contender.surroundings():
+            held = temporary_bytes(self.step)
+        # What is compiled has its kernel built in.
+        used = [] if self._contender.compiled else kernels_of(self._optimizer)
+        wanted = self._contender.options.get("kernel")
+        if used and wanted in KERNELS and used != [wanted]:
+            raise RuntimeError(f"its tensors went to another kernel: {', '.join(used)}.")
+        return {"kernels": used, "temporary_bytes": held}
 
     def _change_gradients(self) -> None:
         """Take the other gradients: the same at every step would be a special case."""
@@ -123,99 +159,9 @@ class Trial:
             p.grad = gradient
 
 
-def benchmark(
-    shapes: Sequence[Shape],
-    contenders: Sequence[Contender],
-    budget: Budget,
-    *,
-    threads: int = 1,
-    growing: tuple[Sequence[Shape], Sequence[Shape]] | None = None,
-    on_progress: OnProgress = ignore_progress,
-) -> Speed:
-    """Time every contender on every shape; growing are those in parameters, and in tensors."""
-    growers = [one for one in contenders if one.grows]
-    short = replace(budget, temporaries=False)
-    parts = [(shapes, contenders, budget), *((part, growers, short) for part in growing or ())]
-    total = sum(_cost(shape) * len(who) for part, who, _ in parts for shape in part)
-
-    def timed(shape: Shape, who: Sequence[Contender], own: Budget) -> Measurement:
-        share = _cost(shape) * len(who) / total
-        return measure(shape, who, own, on_progress=on_progress, share=share)
-
-    with torch_threads(threads):
-        on_progress("measuring the memory bandwidth", 0.0)
-        rates = bandwidth(elements=max(25_000_000, max(info.caches().values(), default=0)))
-        main, *grown = (tuple(timed(shape, *how) for shape in part) for part, *how in parts)
-        made_with = made()
-    return Speed(
-        **made_with,
-        threads=threads,
-        plan=budget,
-        bandwidth_gb_per_second={name: tuple(own) for name, own in rates.items()},
-        reference=REFERENCE.name,
-        contenders={one.name: _describe(one) for one in contenders},
-        shapes=main,
-        growth=Growth(*grown) if grown else None,
-    )
-
-
-def measure(
-    shape: Shape,
-    contenders: Sequence[Contender],
-    budget: Budget,
-    *,
-    reference: Contender = REFERENCE,
-    clock: Clock = perf_counter,
-    on_progress: OnProgress = ignore_progress,
-    share: float = 1.0,
-) -> Measurement:
-    """Time every contender on a shape."""
-    start = Start(shape)
-    beside = Trial(reference, start, budget, clock)
-    skipped, timed = race_all(
-        make_trials(contenders, start, budget, clock),
-        beside,
-        budget.rounds,
-        at_once=fit(shape, budget),
-        doing=shape.name,
-        on_progress=on_progress,
-        share=share,
-    )
-    results = [
-        Timing(
-            *one.times,
-            contender=one.contender,
-            steps=one.trial.steps,
-            parameters=shape.parameters,
-            reference_steps=beside.steps,
-            state_bytes=one.trial.state_bytes,
-            temporary_bytes=one.trial.temporary_bytes,
-            moved_bytes=one.trial.moved,
-            limit=one.trial.moved / beside.moved,
-            kernels=one.trial.kernels,
-        )
-        for one in timed
-    ]
-    about = (shape.name, shape.title, shape.parameters)
-    return Measurement(*about, skipped, len(shape.sizes), tuple(results))
-
-
-def make_trials(
-    contenders: Sequence[Contender], start: Start, budget: Budget, clock: Clock
-) -> dict[str, partial[Trial]]:
-    """Return what makes and inspects the trial of each contender."""
-
-    def make(contender: Contender) -> Trial:
-        trial = Trial(contender, start, budget, clock)
-        return trial.inspect(temporaries=budget.temporaries)
-
-    return {one.name: partial(make, one) for one in contenders}
-
-
-def fit(shape: Shape, budget: Budget) -> int:
-    """Return how many trials fit the memory at once."""
-    free = budget.memory - shape.parameters * (START_BYTES + TRIAL_BYTES)
-    return max(1, int(free / (shape.parameters * TRIAL_BYTES)))
+def fit(shape: Shape, memory: float) -> int:
+    """Return how many trials fit so many bytes at once, next to the reference's."""
+    return max(1, int(memory / (shape.parameters * TRIAL_BYTES)) - 1)
 
 
 @contextmanager
@@ -231,13 +177,67 @@ def torch_threads(count: int) -> Iterator[None]:
 
 def _describe(contender: Contender) -> dict[str, object]:
     return {
-        "options": to_json(contender.options),
+        "options": contender.options,
         "clip_grad_norm": contender.clip,
         "native_hidden": contender.portable,
         "streams": contender.streams._asdict(),
     }
 
 
-def _cost(shape: Shape) -> float:
-    """Guess the seconds of one part."""
-    return 0.1 + 6e-9 * shape.parameters + 1e-4 * len(shape.sizes)
+def state_bytes(optimizer: Optimizer) -> int:
+    """Return the bytes that an optimizer keeps for all parameters, without the step counters."""
+    kept = (own for state in optimizer.state.values() for own in state.items())
+    storages = [x.untyped_storage() for key, x in kept if isinstance(x, Tensor) and key != "step"]
+    return sum({one.data_ptr(): one.nbytes() for one in storages}.values())
+
+
+def temporary_bytes(step: Callable[[], object]) -> int:
+    """Measure the most that a step held at once beyond what was there, in torch's CPU allocator.
+
+    The profiler reports every allocation and release. What other libraries allocate is not seen:
+    Python's lists of tensors, or the few kilobytes that the native kernel works in.
+    """
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # read at the first use; else it is chatty
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        step()
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "trace.json")
+        profiler.export_chrome_trace(str(path))
+        trace = json.loads(path.read_text(encoding="utf-8"))
+    changes = [event for event in trace["traceEvents"] if event.get("name") == "[memory]"]
+    held = most = 0
+    for event in sorted(changes, key=lambda event: event["ts"]):
+        held += event["args"]["Bytes"]
+        most = max(most, held)
+    return most
+
+
+def release() -> None:
+    """Give freed memory back to the system, which glibc would keep for later small tensors."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)
+
+
+def bandwidth(
+    elements: int, repeats: int = 7, clock: Callable[[], float] = perf_counter
+) -> dict[str, list[float]]:
+    """Measure GB/s, read and written, of three simple passes over tensors of so many float32.
+
+    Take more of them than any cache can hold. A copy may be slower than the others: many
+    processors fetch what it is about to overwrite, and that traffic is not counted.
+    """
+    a, b = torch.ones(elements), torch.ones(elements)
+    passes: dict[str, tuple[int, Callable[[], object]]] = {
+        "copy": (2, lambda: b.copy_(a)),
+        "scale in place": (2, lambda: b.mul_(1.0)),
+        "add in place": (3, lambda: b.add_(a, alpha=0.0)),
+    }
+    rates: dict[str, list[float]] = {name: [] for name in passes}
+    for _ in range(repeats):
+        for name, (streams, run) in passes.items():
+            before = clock()
+            run()
+            rates[name].append(streams * a.nbytes / (clock() - before) / 1e9)
+    return rates
