@@ -18,7 +18,7 @@ from hvadam_bench.analysis.effects import Judgement, Scale
 from hvadam_bench.analysis.grouping import TaskResults, task_results
 from hvadam_bench.contenders import names
 from hvadam_bench.pages.report.answers import answer_of
-from hvadam_bench.pages.report.tables import results
+from hvadam_bench.pages.standings import results
 from hvadam_bench.running.config import RunConfig
 
 SMOOTH = Scale("factor", 1.25)

@@ -5,9 +5,10 @@
 const content = JSON.parse(document.getElementById("content").textContent);
 const hidden = new Set(Object.keys(content.looks).filter((name) => /^hvadam\d$/.test(name)));
 const dark = matchMedia("(prefers-color-scheme: dark)");
+// On a touch screen dragging scrolls the page.
 const coarse = matchMedia("(pointer: coarse), (max-width: 760px)");
 const bar = document.querySelector(".contenders");
-const charts = new Map(); // figure element -> {chart, x, zoom}
+const charts = new Map(); // figure element -> {chart, x, drawn}
 
 // ---- Plotly
 
@@ -57,9 +58,9 @@ function line(contender, more) {
 
 function curves(chart, by) {
   const shown = chart.traces.filter((trace) => !hidden.has(trace.contender));
-  // Bands of many contenders would cover each other: then only the two that matter most have one.
-  const banded = (name) => shown.length <= 4 || content.few.includes(name);
-  const bands = shown.filter((trace) => banded(trace.contender)).map((trace) => {
+  // Bands of many contenders would cover each other.
+  const banded = shown.length <= 4 ? shown : [];
+  const bands = banded.map((trace) => {
     const kept = trace.y.map((_, i) => i).filter((i) => trace.low[i] !== null && trace.high[i] !== null);
     const there = kept.map((i) => trace[by][i]);
     return {
@@ -108,17 +109,6 @@ function rates(chart) {
   return { data: [...lines, ...lost], x, y: { ...axis(chart.y, chart.log ? "log" : "linear"), range } };
 }
 
-function profile(chart) {
-  const shown = chart.traces.filter((trace) => !hidden.has(trace.contender));
-  const data = shown.map((trace) => {
-    const own = line(trace.contender, { x: trace.x, y: trace.y });
-    own.line.shape = "hv";
-    own.hovertemplate = "<b>%{fullData.name}</b><br>%{y:.0%} of tasks within τ = %{x:.3~g}<extra></extra>";
-    return own;
-  });
-  return { data, x: { ...axis("τ: times the steps of the quickest", "log"), nticks: 8 }, y: { ...axis("share of tasks"), range: [-0.03, 1.05], tickformat: ".0%" } };
-}
-
 function axis(title, type = "linear") {
   return {
     type, title: { text: escaped(title), standoff: 8, font: { size: 12 } }, automargin: true,
@@ -130,12 +120,12 @@ function axis(title, type = "linear") {
 
 async function draw(figure) {
   const state = charts.get(figure);
-  const { data, x, y } = { curves, rates, profile }[state.chart.kind](state.chart, state.x);
+  const { data, x, y } = { curves, rates }[state.chart.kind](state.chart, state.x);
   // Heaviest last, so that it lies on top.
   data.sort((a, b) => (a.line.width ?? 0) - (b.line.width ?? 0));
   const layout = {
     margin: { l: 8, r: 12, t: 8, b: 8 }, showlegend: false, hovermode: "closest",
-    dragmode: state.zoom ? "zoom" : false, xaxis: x, yaxis: y,
+    dragmode: coarse.matches ? false : "zoom", xaxis: x, yaxis: y,
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: variable("--text") },
     hoverlabel: { bgcolor: variable("--raised"), bordercolor: variable("--line"), font: { color: variable("--text") }, align: "left" },
@@ -154,38 +144,22 @@ function press(button, pressed) {
   button.setAttribute("aria-pressed", String(pressed));
 }
 
+// A chart over steps is one over seconds too, if all runs were timed.
 function tools(figure) {
   const state = charts.get(figure);
-  const row = figure.querySelector(".tools");
-  const add = (text, act, pressed) => {
-    const button = document.createElement("button");
+  if (state.chart.kind !== "curves" || !state.chart.traces.every((trace) => trace.seconds)) return;
+  const buttons = ["steps", "seconds"].map((by) => {
+    const button = element("button", by === "steps" ? "by steps" : "by time");
     button.type = "button";
-    button.textContent = text;
-    if (pressed !== undefined) press(button, pressed);
-    button.addEventListener("click", () => act(button));
-    row.append(button);
-    return button;
-  };
-  if (state.chart.kind === "curves" && state.chart.traces.every((trace) => trace.seconds)) {
-    const choose = (by) => {
+    press(button, by === state.x);
+    button.addEventListener("click", () => {
       state.x = by;
-      press(steps, by === "steps");
-      press(seconds, by === "seconds");
+      for (const one of buttons) press(one, one === button);
       draw(figure);
-    };
-    const steps = add("by steps", () => choose("steps"), true);
-    const seconds = add("by time", () => choose("seconds"), false);
-  }
-  // On a touch screen dragging scrolls the page unless asked to zoom.
-  add("drag to zoom", (button) => {
-    state.zoom = !state.zoom;
-    press(button, state.zoom);
-    draw(figure);
-  }, state.zoom);
-  if (state.chart.kind === "curves") {
-    add("all values", async () => (await plotly()).relayout(figure.querySelector(".plot"), { "xaxis.autorange": true, "yaxis.autorange": true }));
-  }
-  add("reset", () => draw(figure));
+    });
+    return button;
+  });
+  figure.querySelector(".tools").append(...buttons);
 }
 
 const seen = new IntersectionObserver((entries) => {
@@ -198,7 +172,7 @@ const seen = new IntersectionObserver((entries) => {
 }, { rootMargin: "300px" });
 
 for (const figure of document.querySelectorAll("figure.chart")) {
-  charts.set(figure, { chart: content.charts[figure.dataset.chart], x: "steps", zoom: !coarse.matches, drawn: false });
+  charts.set(figure, { chart: content.charts[figure.dataset.chart], x: "steps", drawn: false });
   tools(figure);
   seen.observe(figure);
 }
@@ -249,14 +223,10 @@ function chips() {
 bar?.addEventListener("click", (event) => {
   const chip = event.target.closest("button");
   if (!chip) return;
-  const { contender, show } = chip.dataset;
-  const names = Object.keys(content.looks);
-  if (show) {
-    hidden.clear();
-    if (show === "few") for (const name of names) if (!content.few.includes(name)) hidden.add(name);
-  } else if (!hidden.delete(contender)) {
-    hidden.add(contender);
-  }
+  const { contender } = chip.dataset;
+  const names = contender ? [contender] : Object.keys(content.looks);
+  const shown = names.some((name) => hidden.has(name));
+  for (const name of names) if (shown) hidden.delete(name); else hidden.add(name);
   chips();
   redraw();
 });
