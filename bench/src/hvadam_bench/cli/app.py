@@ -9,22 +9,22 @@ from typing import Annotated
 import typer
 
 from hvadam._version import __version__
-from hvadam_bench.cli import comparisons, runs
-from hvadam_bench.cli.arguments import use_plugins
+from hvadam_bench.cli import commands
+from hvadam_bench.cli.arguments import make_command, use_plugins
 
 COMMANDS = {
-    "explore": comparisons.explore,
-    "tasks": runs.list_tasks,
-    "contenders": runs.list_contenders,
-    "run": runs.run_one,
-    "recipes": comparisons.list_recipes,
-    "sweep": comparisons.sweep_recipe,
-    "report": comparisons.report,
-    "open": comparisons.open_report,
+    "explore": make_command(commands.explore),
+    "tasks": make_command(commands.list_tasks),
+    "contenders": make_command(commands.list_contenders),
+    "run": make_command(commands.run),
+    "recipes": make_command(commands.list_recipes),
+    "sweep": make_command(commands.sweep),
+    "report": make_command(commands.report),
+    "open": make_command(commands.open_report),
 }
 # Studies that are asked for so often that `hvadam NAME` is short for `hvadam study NAME`.
 SHORT = ("demo", "evidence", "speed", "theory", "valley")
-DATA_COMMANDS = {"list": runs.list_data, "get": runs.get_data}
+DATA_COMMANDS = {"list": make_command(commands.list_data), "get": make_command(commands.get_data)}
 
 
 def make_app(own: Mapping[str, str], args: Sequence[str] = ()) -> typer.Typer:
@@ -46,8 +46,8 @@ def make_app(own: Mapping[str, str], args: Sequence[str] = ()) -> typer.Typer:
     for name in SHORT:
         if name not in COMMANDS:  # `main` puts "study" before it
             app.command(name, short_help=_about(name, args))(lambda: None)
-    for group, commands in ((app, COMMANDS), (data, DATA_COMMANDS)):
-        for name, command in commands.items():
+    for group, named in ((app, COMMANDS), (data, DATA_COMMANDS)):
+        for name, command in named.items():
             # As the short help it is wrapped; the first line of a long one would be cut.
             group.command(name, short_help=inspect.getdoc(command))(command)
     app.add_typer(data, name="data", help="List data sets, and download them.")
