@@ -138,14 +138,6 @@ def parse_number(text: str) -> float:
     return number
 
 
-def parse_rates(text: str) -> list[float]:
-    """Return the learning rates in a list with commas, each once, rising."""
-    rates = sorted({parse_number(part.strip()) for part in text.split(",")})
-    if rates[0] <= 0:
-        raise typer.BadParameter(f"must be numbers above 0, got {rates[0]:g}.")
-    return rates
-
-
 def parse_changes(given: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return options of the contender and settings of the task, of "gamma=0.1", "task.epochs=3".
 

@@ -21,7 +21,6 @@ from hvadam_bench.cli.arguments import (
     parse_changes,
     parse_contenders,
     parse_names,
-    parse_rates,
     parse_seed,
 )
 from hvadam_bench.cli.errors import FAILED, UNUSABLE, describe, fail, keeping, refusing
@@ -142,7 +141,7 @@ def sweep(
     reference: str | None = None,
     tasks: Names = None,
     changes: Changes = None,
-    rates: Annotated[str | None, typer.Option(metavar="NUMBERS", parser=parse_rates)] = None,
+    rates: tuple[float, ...] = (),
     seeds: int | None = None,
     scale: str | None = None,
     pruner: str | None = None,
@@ -176,6 +175,10 @@ def sweep(
     options, settings = parse_changes(changes or [])
     if "lr" in options:
         raise typer.BadParameter("name learning rates with --rates.", param_hint="'--set'")
+    if rates and min(rates) <= 0:
+        raise typer.BadParameter(
+            f"must be numbers above 0, got {min(rates):g}.", param_hint="'--rates'"
+        )
     studies = narrowed(
         chosen.studies,
         tasks=tasks and parse_names(tasks, chosen.tasks, "task", "'--tasks'"),
@@ -183,7 +186,7 @@ def sweep(
         reference=reference and parse_contenders(reference, "'--reference'")[0],
         options=options,
         settings=settings,
-        rates=rates or (),
+        rates=sorted(rates),
         seeds=seeds,
         scale=scale,
         pruner=pruner and parse_names(pruner, get_args(PrunerName), "pruner", "'--pruner'")[0],

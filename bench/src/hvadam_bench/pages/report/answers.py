@@ -14,7 +14,7 @@ from hvadam_bench.pages.formatting import counted, listed
 from hvadam_bench.pages.standings import difference, more_seeds, units_of
 
 # The words on a contender, and how a list of those begins.
-_GROUPS = {
+GROUPS = {
     "ahead": "Also ahead",
     "leans ahead": "Also leaning ahead",
     "equal": "Equal to {}",
@@ -101,7 +101,7 @@ def overall(answers: Iterable[Answer]) -> str:
     if not counts:
         return f"{counted(len(found), 'task')}, and whom to use on each."
     said: list[str] = []
-    for word in (word for word in _GROUPS if counts[word]):
+    for word in (word for word in GROUPS if counts[word]):
         verb = "" if said or word.startswith("leans") else "is "
         of = "" if said else f" of {counted(counts.total(), 'task')}"
         said.append(f"{verb}{word} on {counts[word]}{of}")
@@ -162,7 +162,7 @@ def _others(
         )
     return [
         f"{words.format(label(reference.name))}: {', '.join(groups[word])}."
-        for word, words in _GROUPS.items()
+        for word, words in GROUPS.items()
         if word in groups
     ]
 

@@ -145,7 +145,7 @@ def _rates_of(one: ContenderRuns, task: TaskResults, units: Units) -> Chart | No
     runs = [run for run in one.tuning or one.judged if "lr" in run.config.options]
     if not runs:
         return None
-    values = statistics.sensitivity(runs, task.metric).values
+    values = statistics.by_rate(runs, task.metric)
     return {
         "contender": one.name,
         "x": list(values),

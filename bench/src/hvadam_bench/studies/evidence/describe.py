@@ -163,7 +163,7 @@ def _measured(one: ContenderRuns, task: TaskResults) -> dict[str, Any]:
     values = [statistics.final(run, task.metric) for run in runs]
     summary = statistics.summarize(values)
     rated = [run for run in one.tuning if "lr" in run.config.options]
-    rates = statistics.sensitivity(rated, task.metric).values if rated else {}
+    rates = statistics.by_rate(rated, task.metric) if rated else {}
     others = {name for run in runs for name in run.test} - {task.metric.name, judging.ARRIVED.name}
     return {
         "options": _plain(one.options),
