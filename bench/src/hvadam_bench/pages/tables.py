@@ -49,14 +49,6 @@ class Table:
         title: What it is of.
         reading: How to read it; a line each.
         right: The columns, by their place, whose numbers stand below each other.
-
-    Example:
-        >>> table = Table(["", "loss"], [[Cell.of("adamw"), "0.5"], ["a|b"]])
-        >>> print(table.markdown())
-        |  | loss |
-        |---|---|
-        | AdamW | 0.5 |
-        | a\\|b |  |
     """
 
     heads: Sequence[str]
