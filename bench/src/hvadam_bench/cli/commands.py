@@ -192,7 +192,7 @@ def sweep(
         pruner=pruner and parse_names(pruner, get_args(PrunerName), "pruner", "'--pruner'")[0],
     )
     if changes:
-        with refusing((ValueError, TypeError)):
+        with refusing(ValueError, TypeError):
             for arm in (arm for study in studies for arm in study.arms()):
                 check(arm.judging(arm.trials[0].options if arm.trials else {})[0])
     parse_names(engine, ("local", "ray"), "engine", "'--engine'")

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TimeRemainingColumn
 
 from hvadam_bench import studies
 from hvadam_bench.cli.arguments import Plugins, Workers, make_command, make_directory, options_of
@@ -107,10 +107,8 @@ class Bar:
 
     def __init__(self, console: Console) -> None:
         columns = (
-            TextColumn("{task.description:<52}"),
-            BarColumn(bar_width=None),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TimeRemainingColumn(),
+            *("{task.description:<52}", BarColumn(bar_width=None)),
+            *("{task.percentage:>3.0f}%", TimeRemainingColumn()),
         )
         self._bars = make_bars(console, *columns, auto_refresh=False)
         self._bars.add_task("", total=1.0)
