@@ -92,8 +92,8 @@ class Units:
         write = self.change
         if settled and not _shows(write(middle)):
 
-            def write(x: float) -> str:
-                return _plus(_signed(number(x * self.factor, 1)), x)
+            def write(value: float) -> str:
+                return _plus(_signed(number(value * self.factor, 1)), value)
 
         return ranged(middle, interval.low, interval.high, write)
 

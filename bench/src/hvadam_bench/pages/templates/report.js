@@ -1,13 +1,11 @@
-// Draws the charts, leafs through samples, toggles contenders, and lists the runs behind a cell. The
+// Draws the charts, leafs through samples, and lists the runs behind a cell. The
 // numbers are all in the JSON elements; Plotly is unpacked when the first chart comes into view.
 "use strict";
 
 const content = JSON.parse(document.getElementById("content").textContent);
-const hidden = new Set(Object.keys(content.looks).filter((name) => /^hvadam\d$/.test(name)));
 const dark = matchMedia("(prefers-color-scheme: dark)");
 // On a touch screen dragging scrolls the page.
 const coarse = matchMedia("(pointer: coarse), (max-width: 760px)");
-const bar = document.querySelector(".contenders");
 const charts = new Map(); // figure element -> {chart, x, drawn}
 
 // ---- Plotly
@@ -51,26 +49,27 @@ function line(contender, more) {
     type: "scatter",
     mode: "lines",
     name: escaped(look.label),
+    legendgroup: contender,
+    // The steps of the ablation would crowd a chart.
+    visible: /^hvadam\d$/.test(contender) ? "legendonly" : true,
     line: { color: colour(contender), width: look.width, dash: look.dash },
     ...more,
   };
 }
 
 function curves(chart, by) {
-  const shown = chart.traces.filter((trace) => !hidden.has(trace.contender));
   // Bands of many contenders would cover each other.
-  const banded = shown.length <= 4 ? shown : [];
-  const bands = banded.map((trace) => {
+  const bands = (chart.traces.length <= 4 ? chart.traces : []).map((trace) => {
     const kept = trace.y.map((_, i) => i).filter((i) => trace.low[i] !== null && trace.high[i] !== null);
     const there = kept.map((i) => trace[by][i]);
-    return {
-      type: "scatter", mode: "lines", fill: "toself", hoverinfo: "skip", line: { width: 0 },
+    return line(trace.contender, {
+      fill: "toself", hoverinfo: "skip", line: { width: 0 }, showlegend: false,
       fillcolor: translucent(colour(trace.contender), 0.16),
       x: [...there, ...there.toReversed()],
       y: [...kept.map((i) => trace.high[i]), ...kept.toReversed().map((i) => trace.low[i])],
-    };
+    });
   });
-  const lines = shown.map((trace) => line(trace.contender, {
+  const lines = chart.traces.map((trace) => line(trace.contender, {
     x: trace[by], y: trace.y,
     customdata: trace.y.map((_, i) => [trace.low[i] ?? "diverged", trace.high[i] ?? "diverged", trace.n, trace.steps[i], trace.seconds?.[i]]),
     hovertemplate: "<b>%{fullData.name}</b>: %{y:.5~g}<br>quartiles %{customdata[0]:.5~g} to %{customdata[1]:.5~g}"
@@ -83,7 +82,6 @@ function curves(chart, by) {
 }
 
 function rates(chart) {
-  const shown = chart.traces.filter((trace) => !hidden.has(trace.contender));
   const values = chart.traces.flatMap((trace) => trace.y).filter((y) => y !== null);
   const scale = chart.log ? Math.log10 : (y) => y;
   const [low, high] = [Math.min(...values), Math.max(...values)].map(scale);
@@ -91,15 +89,15 @@ function rates(chart) {
   const range = [low - margin, high + margin];
   const edge = chart.goal === "max" ? range[0] : range[1]; // where what diverged is marked
   const ground = chart.log ? 10 ** edge : edge;
-  const lines = shown.map((trace) => line(trace.contender, {
+  const lines = chart.traces.map((trace) => line(trace.contender, {
     mode: "lines+markers", x: trace.x, y: trace.y,
     marker: { opacity: 1, size: trace.x.map((lr) => (lr === trace.chosen ? 11 : 5)), line: { width: 1, color: variable("--ground") } },
     hovertemplate: "<b>%{fullData.name}</b>: %{y:.5~g}<br>lr %{x:~g}<extra></extra>",
   }));
-  const lost = shown.map((trace) => {
+  const lost = chart.traces.map((trace) => {
     const at = trace.x.filter((_, i) => trace.y[i] === null);
     return line(trace.contender, {
-      mode: "markers", x: at, y: at.map(() => ground), cliponaxis: false,
+      mode: "markers", showlegend: false, x: at, y: at.map(() => ground), cliponaxis: false,
       marker: { symbol: "x-thin", size: 8, line: { width: 2, color: colour(trace.contender) } },
       hovertemplate: "<b>%{fullData.name}</b><br>lr %{x:~g}: diverged or pruned<extra></extra>",
     });
@@ -124,7 +122,9 @@ async function draw(figure) {
   // Heaviest last, so that it lies on top.
   data.sort((a, b) => (a.line.width ?? 0) - (b.line.width ?? 0));
   const layout = {
-    margin: { l: 8, r: 12, t: 8, b: 8 }, showlegend: false, hovermode: "closest",
+    margin: { l: 8, r: 12, t: 8, b: 8 }, hovermode: "closest",
+    // Whatever is drawn anew, a reader's choice of contenders and place stays.
+    uirevision: state.x, legend: { orientation: "h", y: -0.2, traceorder: "grouped", tracegroupgap: 0, itemwidth: 30 }, showlegend: true,
     dragmode: coarse.matches ? false : "zoom", xaxis: x, yaxis: y,
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: variable("--text") },
@@ -177,10 +177,9 @@ for (const figure of document.querySelectorAll("figure.chart")) {
   seen.observe(figure);
 }
 
-function redraw() {
+dark.addEventListener("change", () => {
   for (const [figure, state] of charts) if (state.drawn) draw(figure);
-}
-dark.addEventListener("change", redraw);
+});
 
 // ---- Samples
 
@@ -211,33 +210,6 @@ for (const part of document.querySelectorAll(".samples")) {
   if (!slider) continue;
   slider.addEventListener("input", () => go(part, Number(slider.value)));
   part.querySelector(".steps").hidden = false;
-}
-
-// ---- Contenders
-
-function chips() {
-  for (const chip of document.querySelectorAll("[data-contender]")) press(chip, !hidden.has(chip.dataset.contender));
-  for (const figure of document.querySelectorAll("[data-of]")) figure.hidden = hidden.has(figure.dataset.of);
-}
-
-bar?.addEventListener("click", (event) => {
-  const chip = event.target.closest("button");
-  if (!chip) return;
-  const { contender } = chip.dataset;
-  const names = contender ? [contender] : Object.keys(content.looks);
-  const shown = names.some((name) => hidden.has(name));
-  for (const name of names) if (shown) hidden.delete(name); else hidden.add(name);
-  chips();
-  redraw();
-});
-chips();
-
-// What a link leads to, and the slider of samples, must not lie under the bar of contenders, however
-// many rows that has.
-if (bar) {
-  new ResizeObserver(() => {
-    document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`);
-  }).observe(bar);
 }
 
 // ---- The runs behind a cell
