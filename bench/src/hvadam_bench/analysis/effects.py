@@ -187,11 +187,17 @@ def compare(
 
 def judge(effects: Mapping[str, Effect]) -> dict[str, Judgement]:
     """Return the verdict on each of the contenders of a task, corrected for all of them."""
+    found: dict[str, Judgement] = {}
     adjusted = holm([effect.p for effect in effects.values()])
-    return {
-        name: _judge(effect, p, len(effects))
-        for (name, effect), p in zip(effects.items(), adjusted, strict=True)
-    }
+    for (name, effect), p in zip(effects.items(), adjusted, strict=True):
+        few = effect.n < FEWEST_PAIRS
+        word = _decide(effect, effect.p, LEANING) if few else _decide(effect, p, ALPHA)
+        if few or not word:
+            reason = FEW if few else CHANCE
+            found[name] = Judgement(effect, p, "undecided", reason, len(effects), word)
+        else:
+            found[name] = Judgement(effect, p, word, comparisons=len(effects))
+    return found
 
 
 def holm(ps: Sequence[float]) -> list[float]:
@@ -274,14 +280,6 @@ def _seeds(size: float, effect: Effect, quantile: float, power: float) -> int | 
     if size <= 0 or left <= 0:
         return None
     return math.ceil(((quantile + power) * effect.sd) ** 2 / left + quantile**2 / 2)
-
-
-def _judge(effect: Effect, p: float, comparisons: int) -> Judgement:
-    if effect.n < FEWEST_PAIRS:
-        leaning = _decide(effect, effect.p, LEANING)
-        return Judgement(effect, p, "undecided", FEW, comparisons, leaning)
-    found = _decide(effect, p, ALPHA)
-    return Judgement(effect, p, found or "undecided", "" if found else CHANCE, comparisons)
 
 
 def _decide(effect: Effect, p: float, level: float) -> Decided | None:

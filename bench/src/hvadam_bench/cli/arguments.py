@@ -83,48 +83,43 @@ def _option(name: str, kind: Any, about: str) -> tuple[Any, Any]:
         return bool, typer.Option(flag, help=about)
     if kind is Path:
         return Path, typer.Option(flag, help=about, metavar="DIR")
-    shown, parse = _form(kind)
+    shown, parse = _form(name, kind)
     return str | None, typer.Option(flag, help=about, metavar=shown, parser=parse)
 
 
-def _form(kind: Any) -> tuple[str, Callable[[str], Any]]:
+def _form(name: str, kind: Any) -> tuple[str, Callable[[str], Any]]:
     """Return how a value is shown in the help, and its parser."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         [kind] = [one for one in arguments if one is not types.NoneType]
-        return _form(kind)
+        return _form(name, kind)
     if origin is Literal:
-        return "|".join(arguments), str
+        return "|".join(arguments), lambda text: parse_names(text, arguments, name, f"'--{name}'")[
+            0
+        ]
     numbers: dict[Any, Any] = {int: ("N", parse_count), float: ("X", parse_number)}
-    if origin is tuple:
-        parse = numbers.get(arguments[0], ("", str.strip))[1]
-        return "NAMES" if arguments[0] is str else "NUMBERS", _list_parser(parse)
+    if origin is tuple:  # a list with commas, each value once
+        _, parse = numbers.get(arguments[0], ("", str.strip))
+        return "NAMES" if arguments[0] is str else "NUMBERS", lambda text: tuple(
+            dict.fromkeys(parse(part) for part in text.split(",") if part.strip())
+        )
     return numbers.get(kind, ("NAME", str))
 
 
-def _list_parser(parse: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
-    """Return a parser of lists with commas, each value once."""
-    return lambda text: tuple(
-        dict.fromkeys(parse(part) for part in text.split(",") if part.strip())
-    )
+def parse_count(text: str, least: int = 1) -> int:
+    """Return a whole number; typer's own parser would not repeat what it refuses."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise typer.BadParameter(f"must be a whole number of at least {least}, got {text}.")
+    return number
 
 
-def whole_number(least: int) -> Callable[[str], int]:
-    """Return a parser of whole numbers; typer's own would not repeat what it refuses."""
-
-    def parse(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = least - 1
-        if number < least:
-            raise typer.BadParameter(f"must be a whole number of at least {least}, got {text}.")
-        return number
-
-    return parse
-
-
-parse_count, parse_seed = whole_number(1), whole_number(0)
+def parse_seed(text: str) -> int:
+    """Return a whole number of at least 0."""
+    return parse_count(text, 0)
 
 
 def parse_number(text: str) -> float:

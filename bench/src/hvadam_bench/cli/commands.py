@@ -6,7 +6,7 @@ import shlex
 import webbrowser
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -144,7 +144,7 @@ def sweep(
     rates: tuple[float, ...] = (),
     seeds: int | None = None,
     scale: str | None = None,
-    pruner: str | None = None,
+    pruner: Literal["none", "median", "halving"] | None = None,
     plugins: Plugins = None,
 ) -> None:
     """Tune every contender alike, run the winners with fresh seeds; skips what is recorded.
@@ -165,7 +165,7 @@ def sweep(
     from hvadam_bench.running.records import Store
     from hvadam_bench.studies import _recipes as recipes
     from hvadam_bench.sweeping.engines import make_engine
-    from hvadam_bench.sweeping.search import PrunerName, narrowed
+    from hvadam_bench.sweeping.search import narrowed
     from hvadam_bench.sweeping.sweep import Sweep
 
     with refusing():
@@ -189,13 +189,12 @@ def sweep(
         rates=sorted(rates),
         seeds=seeds,
         scale=scale,
-        pruner=pruner and parse_names(pruner, get_args(PrunerName), "pruner", "'--pruner'")[0],
+        pruner=pruner,
     )
     if changes:
         with refusing(ValueError, TypeError):
             for arm in (arm for study in studies for arm in study.arms()):
                 check(arm.judging(arm.trials[0].options if arm.trials else {})[0])
-    parse_names(engine, ("local", "ray"), "engine", "'--engine'")
     if address is not None and engine != "ray":
         raise typer.BadParameter("is for --engine ray.", param_hint="'--address'")
     if engine == "ray" and find_spec("ray") is None:
