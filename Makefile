@@ -49,7 +49,7 @@ wheels: .venv/wheels  ## both packages as others get them: built, checked, tried
 	  else echo 'hvadam: not tried with the oldest torch; name a CPU build of it: make OLDEST=...'; fi
 
 figure: .venv/bench  ## draw the figure of the method again
-	$(PY) -m hvadam_bench.pages.method docs/figures
+	$(PY) website/method_figure.py docs/figures
 
 look: .venv/dev  ## pictures of the report in Chromium, wide and narrow, light and dark
 	PYTHONPATH=tests $(PY) tests/look.py look

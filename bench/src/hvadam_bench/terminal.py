@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, ProgressColumn
 
-# Between two lines, at first; a long work tells each time that it has gone on for a share longer.
+# The time between two lines: at first, and as a share of the time that has gone by.
 LINE_SECONDS = 5.0
 LINE_SHARE = 0.05
 
@@ -23,11 +23,6 @@ class Lines:
 
     Every few seconds at first and ever more rarely later, so that neither a pipe is silent for
     minutes nor a log of hours long.
-
-    Example:
-        >>> import io
-        >>> from rich.console import Console
-        >>> Lines(Console(file=io.StringIO())).tell("too soon to be said")
     """
 
     def __init__(self, console: Console) -> None:

@@ -7,6 +7,7 @@ the way from records to what a sweep prints and a report shows.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -17,8 +18,8 @@ from hvadam_bench.analysis import effects, statistics
 from hvadam_bench.analysis.effects import Judgement, Scale
 from hvadam_bench.analysis.grouping import TaskResults, task_results
 from hvadam_bench.contenders import names
-from hvadam_bench.pages.report.answers import answer_of
-from hvadam_bench.pages.report.tables import results
+from hvadam_bench.pages.report.answers import GROUPS, answer_of
+from hvadam_bench.pages.standings import results
 from hvadam_bench.running.config import RunConfig
 
 SMOOTH = Scale("factor", 1.25)
@@ -103,7 +104,9 @@ def called(task: TaskResults) -> set[str]:
     """Return the verdicts that a user reads: in the cells of the table, and in the answer."""
     cells = [cell.judgement for row in results(task).cells for cell in row if cell.judgement]
     told = answer_of(task)
-    assert {one.word for one in cells} >= set(told.groups)
+    groups = {words.format(told.reference): word for word, words in GROUPS.items()}
+    said = {groups[group] for group in re.findall(r"(?:^|\. )(\w[\w ]+):", told.others)}
+    assert {one.word for one in cells} >= said
     assert (told.kind == "ahead") == any(one.verdict == "ahead" for one in cells)
     return {one.word for one in cells}
 

@@ -91,15 +91,26 @@ def test_the_best_options_are_those_of_the_best_median() -> None:
     assert statistics.best_options(lost, ACCURACY) == {"lr": 0.01}
 
 
-def test_sensitivity_is_the_range_around_the_best() -> None:
-    # 1e-1 is within 10% as well, but 1e-2 lies between and is not.
+def test_a_rate_counts_by_the_best_of_its_other_options() -> None:
     values = {1e-4: 0.5, 1e-3: 0.95, 3e-3: 1.0, 1e-2: 0.8, 1e-1: 0.99}
-    runs = [made_record(value, seed=1000, lr=lr) for lr, value in values.items()]
-    runs.append(made_record(0.2, seed=1000, lr=3e-3, gamma=0.0))  # a worse one at the same rate
-    found = statistics.sensitivity(runs, ACCURACY, tolerance=0.1)
-    assert (found.best, found.low, found.high) == (3e-3, 1e-3, 3e-3)
-    assert found.decades == pytest.approx(math.log10(3))
-    assert found.values == values
+    runs = [made_record(value, seed=1000, lr=lr) for lr, value in reversed(values.items())]
+    runs.append(made_record(0.2, seed=1000, lr=3e-3, gamma=0.0))
+    assert list(statistics.by_rate(runs, ACCURACY).items()) == list(values.items())
+
+
+@pytest.mark.parametrize(
+    ("values", "share", "at"),
+    [
+        ([0.0, 10.0, 20.0], 0.25, 5.0),
+        ([1.0, 2.0, 3.0, 4.0, math.inf], 0.75, 4.0),
+        ([1.0, math.inf], 0.5, math.inf),
+        ([-math.inf, 1.0], 0.5, -math.inf),
+        ([-math.inf, math.inf], 0.5, 0.0),
+        ([math.inf, math.inf], 0.5, math.inf),
+    ],
+)
+def test_quantiles_of_infinite_values_too(values: list[float], share: float, at: float) -> None:
+    assert statistics.quantile(values, share) == at
 
 
 def tuning(values: Mapping[int, Sequence[float]], metric: Metric = ACCURACY) -> Iterator[Record]:

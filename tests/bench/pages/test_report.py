@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from made_sweeps import SKILL, TASKS, Made, record, sweep
 
-from hvadam_bench.analysis import effects, statistics
+from hvadam_bench.analysis import effects, profiles, statistics
 from hvadam_bench.analysis.grouping import TaskResults, command, group
 from hvadam_bench.analysis.judging import middle_run
 from hvadam_bench.cli import main
@@ -27,8 +27,9 @@ from hvadam_bench.cli.arguments import parse_changes
 from hvadam_bench.pages import report
 from hvadam_bench.pages.formatting import NOTHING
 from hvadam_bench.pages.palette import look
-from hvadam_bench.pages.report import charts, page, samples, tables
+from hvadam_bench.pages.report import charts, page
 from hvadam_bench.pages.report.answers import Answer, answer_of
+from hvadam_bench.pages.standings import ablation, results
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Record, Store
 
@@ -104,7 +105,7 @@ def test_one_page_that_fetches_nothing(tmp_path: Path) -> None:
     assert "default-src 'none'" in text
     assert len(text) < 5e6
     assert set(made.content["charts"]) == {
-        *("task-0-curves", "task-0-rates", "task-1-curves", "task-1-rates", "profile-laptop")
+        *("task-0-curves", "task-0-rates", "task-1-curves", "task-1-rates")
     }
     assert "Against Adam, HVAdam leans ahead on 2 of 2 tasks." in made.text
 
@@ -130,8 +131,14 @@ def test_numbers_are_those_of_the_statistics(tmp_path: Path) -> None:
     less = 100 * (1 - math.exp(-found.estimate))
     assert rows["HVAdam"][1] == f"−{less:.0f}% leans ahead (5 more seeds)"
     assert rows["Adam"][1] == "reference"
-    assert rows["HVAdam"][2:] == ["5", "0.001", "5 done", "3 done, 1 diverged, 1 pruned"]
-    assert rows["Lion"][4] == "4 done, 1 diverged"
+    pace, *others = rows["HVAdam"][4:]
+    assert rows["HVAdam"][2:4] == ["5", "0.001"]
+    assert re.fullmatch(r"[\d.]+ ms", pace)
+    goal = profiles.target(judged["adam"], metric)
+    assert goal is not None
+    steps = profiles.middle_reached(judged["hvadam"], metric, goal).step
+    assert others == [f"{steps:.0f}", "5 done", "3 done, 1 diverged, 1 pruned"]
+    assert rows["Lion"][6] == "4 done, 1 diverged"
 
 
 def test_markdown_has_the_same_tables(tmp_path: Path) -> None:
@@ -144,10 +151,7 @@ def test_markdown_has_the_same_tables(tmp_path: Path) -> None:
         if not line.startswith("|---")
     ]
     assert rows == [row for table in shown for row in table]
-    assert len(shown) == 4  # results, speed, sensitivity, ablation
-
-
-TIMES = ["time per step", "time to Adam's target"]
+    assert len(shown) == 2  # results, ablation
 
 
 def test_times_are_those_of_runs_that_had_the_machine_to_themselves() -> None:
@@ -158,25 +162,22 @@ def test_times_are_those_of_runs_that_had_the_machine_to_themselves() -> None:
         if name == "adam" or not alone
     ]
     [task] = group(runs)
-    table = tables.speed(task)
-    assert table is not None
+    table = results(task)
     rows = {row[0].text: dict(zip(table.heads, row, strict=True)) for row in table.cells}
     assert rows["Adam"]["time per step"].text == "10.0 ms"  # not the 90 of those that shared it
     assert [run.config.seed for run in rows["Adam"]["time per step"].records] == [0, 1, 2]
-    assert [rows["HVAdam"][head].text for head in TIMES] == [NOTHING, NOTHING]
+    assert rows["HVAdam"]["time per step"].text == NOTHING
     chart = charts.curves(task)
     assert chart is not None
     assert all("seconds" not in trace for trace in chart["traces"])
 
 
 def test_without_times_their_columns_are_left_out(tmp_path: Path) -> None:
-    told = {}
     for alone in (True, False, None):
         [task] = group(sweep(TASKS[0], FEW, alone=alone))
-        table, chart = tables.speed(task), charts.curves(task)
-        assert table is not None
+        table, chart = results(task), charts.curves(task)
         assert chart is not None
-        told[alone] = {head for head in TIMES if head in table.heads}
+        assert ("time per step" in table.heads) is bool(alone)
         assert "steps to Adam's target" in table.heads
         assert ("had their machine to themselves" in table.reading) is bool(alone)
         assert all(("seconds" in trace) is bool(alone) for trace in chart["traces"])
@@ -184,9 +185,6 @@ def test_without_times_their_columns_are_left_out(tmp_path: Path) -> None:
         store = stored(tmp_path / str(alone), *sweep(TASKS[0], FEW, alone=alone))
         listed = Page(page.render_html(store)).content["runs"]
         assert {run["seconds"] is None for run in listed} == {not alone}
-    assert told == {True: set(TIMES), False: set(), None: set()}
-    [alone] = group([record(contender="lion", alone=False)])
-    assert tables.speed(alone) is None  # nothing to say
 
 
 def test_every_cell_leads_to_its_runs_and_to_commands_that_repeat_them(tmp_path: Path) -> None:
@@ -220,7 +218,7 @@ def test_nothing_is_called_ahead_inside_the_noise() -> None:
         runs = [record(contender="adam", seed=i) for i in range(seeds)]
         runs += [record(contender="hvadam", seed=i, loss=0.04 - better) for i in range(seeds)]
         board = board_of(*runs)
-        marked = [row[0].contender for row in tables.results(board).cells if row[1].mark]
+        marked = [row[0].contender for row in results(board).cells if row[1].mark]
         assert (marked == ["hvadam"]) == (seeds >= 10 and better > 0)
         return answer_of(board)
 
@@ -272,8 +270,7 @@ def test_hvadams_story_is_told_only_where_it_runs(tmp_path: Path) -> None:
     assert "HVAdam" not in made.text
     assert "<h1>ResNet on CIFAR-10</h1>" in text
     assert made.tables[0][0][2] == "against Lion"
-    assert "steps to Lion's target" in made.tables[1][0]
-    assert made.content["few"][1] == "lion"
+    assert "steps to Lion's target" in made.tables[0][0]
     assert "hidden vector" in page.render_html(stored(tmp_path / "own", record(contender="hvadam")))
 
 
@@ -298,18 +295,18 @@ def test_a_contender_without_an_end_is_shown(tmp_path: Path, status: Any) -> Non
     made = Page(page.render_html(stored(tmp_path, *lost, *adam)))
     rows = {row[0]: row[1:] for row in made.tables[0][1:]}
     assert rows["HVAdam"][0] == {"diverged": "diverged", "failed": "no judged runs"}[status]
-    assert rows["HVAdam"][4] == f"3 {status}"
+    assert rows["HVAdam"][-2] == f"3 {status}"
     assert {run["reason"] for run in made.content["runs"]} == {"why", ""}
 
 
 def test_published_numbers_stand_only_beside_the_same_protocol(tmp_path: Path) -> None:
     task = TASKS[1]._replace(published={"adam": 85.04}, published_from="They are of a table.")
     same = board_of(record(task, "adam", scale="paper"))
-    assert tables.results(same).heads[3] == "published"
-    assert "85.04" in tables.results(same).cells[0][3].text
+    assert results(same).heads[3] == "published"
+    assert "85.04" in results(same).cells[0][3].text
     assert "far as that is known. They are of a table." in page.Section(same, 0).published
     other = board_of(record(TASKS[1], "adam"))
-    assert "published" not in tables.results(other).heads
+    assert "published" not in results(other).heads
     assert page.Section(other, 0).published == ""  # a task of which the paper knows nothing
     known = board_of(record(TASKS[1]._replace(name="ptb_lstm1"), "adam"))
     assert "not its protocol" in page.Section(known, 0).published
@@ -318,12 +315,10 @@ def test_published_numbers_stand_only_beside_the_same_protocol(tmp_path: Path) -
 def test_published_numbers_stand_beside_every_level_of_the_ablation() -> None:
     levels = {"hvadam0": 85.04, "hvadam1": 84.54, "hvadam2": 83.42, "hvadam": 83.31}
     task = TASKS[1]._replace(published=levels)
-    table = tables.ablation(board_of(*(record(task, name, scale="paper") for name in levels)))
-    assert table is not None
+    table = ablation(board_of(*(record(task, name, scale="paper") for name in levels)))
     place = table.heads.index("published")
     assert [row[place].text for row in table.cells] == ["85.04", "84.54", "83.42", "83.31"]
-    bare = tables.ablation(board_of(*(record(TASKS[1], name) for name in levels)))
-    assert bare is not None
+    bare = ablation(board_of(*(record(TASKS[1], name) for name in levels)))
     assert "published" not in bare.heads
 
 
@@ -341,16 +336,6 @@ def test_odd_names_are_escaped(tmp_path: Path) -> None:
     lines = page.render_markdown(store).splitlines()
     row = next(line for line in lines if line.startswith("| ") and "who" in line)
     assert "\\<i>\\|\\*who\\*" in row
-
-
-def test_profiles_leave_out_who_was_not_run_everywhere() -> None:
-    first = [record(TASKS[0], name) for name in ("adam", "hvadam", "lion")]
-    second = [record(TASKS[1], name) for name in ("adam", "hvadam")]
-    chart = charts.profile(group([*first, *second]))
-    assert chart is not None
-    assert [trace["contender"] for trace in chart["traces"]] == ["hvadam", "adam"]
-    assert chart["left_out"] == ["Lion"]
-    assert charts.profile(group(first)) is None
 
 
 WGAN = Made("wgan", "A generator", "frechet", "min", 300.0, 20.0)
@@ -431,14 +416,14 @@ def test_samples_that_are_missing_or_too_many_are_left_out(
     shutil.rmtree(store.artifacts_path(lion.config))
     (store.artifacts_path(adam.config) / "samples-0000200.png").unlink()
     board = board_of(*store)
-    found = samples.samples(board, store)
+    found = charts.samples(board, store)
     assert found is not None
-    assert [figure.name for figure in found.figures] == ["adam"]
-    assert found.steps == [step for step in range(0, 401, 20) if step != 200]
-    monkeypatch.setattr(samples, "BUDGET", 350)
-    found = samples.samples(board, store)
+    assert [figure["name"] for figure in found["figures"]] == ["adam"]
+    assert found["steps"] == [step for step in range(0, 401, 20) if step != 200]
+    monkeypatch.setattr(charts, "BUDGET", 350)
+    found = charts.samples(board, store)
     assert found is not None
-    assert (len(found.steps), found.steps[-1], found.left_out) == (3, 400, 17)
+    assert (len(found["steps"]), found["steps"][-1], found["left_out"]) == (3, 400, 17)
     assert "Pictures of 17 more evaluations lie beside the records." in page.render_html(store)
     shutil.rmtree(store.artifacts_path(adam.config))
     assert "<h3>Samples" not in page.render_html(store)
@@ -459,12 +444,12 @@ def test_a_frechet_distance_is_not_taken_for_fid_nor_its_noise_for_a_difference(
         replace(run, test={**run.test, "frechet_sd": sd})
         for run, sd in zip(runs, (0.5, 1.25, 9.0), strict=True)
     ]
-    table = tables.results(board_of(*noisy))
+    table = results(board_of(*noisy))
     assert table.heads[1] == "test Fréchet distance (not FID)"
     assert "never with a published FID" in table.reading
     assert "The measure's own noise is 1.2:" in table.reading
     fid = [replace(run, test={**run.test, "fid": 1.0}) for run in runs]
-    table = tables.results(board_of(*fid))
+    table = results(board_of(*fid))
     assert table.heads[1] == "test FID"
     assert "noise" not in table.reading
 

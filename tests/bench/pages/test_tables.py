@@ -10,7 +10,7 @@ from rich.console import Console
 
 from hvadam_bench import contenders
 from hvadam_bench.pages import palette
-from hvadam_bench.pages.markdown import Markdown, escape, to_html, to_plain, wrap
+from hvadam_bench.pages.markdown import Markdown, escape, sections, to_html, to_plain, wrap
 from hvadam_bench.pages.rendering import render, say
 from hvadam_bench.pages.tables import Cell, Table
 
@@ -73,6 +73,26 @@ def test_plain_text_means_itself_in_markdown(text: str) -> None:
     assert escape(Markdown(escaped)) == escaped
 
 
+def test_what_is_no_markup_is_not_escaped() -> None:
+    text = "bits_per_sign [1.5, 2.5] < 3"
+    assert escape(text) == text
+
+
+def test_marks_are_shown_as_html_and_left_out_in_a_terminal() -> None:
+    text = r"**holds** on `f1` \*, see [the valley](valley.md)"
+    assert to_plain(text) == "holds on f1 *, see the valley"
+    assert to_html(r"`a=0` is **<** 1\*") == "<code>a=0</code> is <strong>&lt;</strong> 1*"
+
+
+def test_a_page_is_taken_apart_into_sections() -> None:
+    [one] = sections("## A b\n\n![c](d/e.png)\n\nA *caption*.\n\nMore.\n\n### Part\n\nLess.\n")
+    assert (one.id, one.body, one.picture) == (
+        *("a-b", "<p>More.</p>\n"),
+        ("c", "e.png", "A <em>caption</em>."),
+    )
+    assert [(part.id, part.body) for part in one.parts] == [("part", "<p>Less.</p>\n")]
+
+
 def test_prose_is_filled_and_nothing_else_is_touched() -> None:
     long = "word " * 30
     text = (
@@ -125,6 +145,15 @@ def test_a_new_contender_takes_a_free_look(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(palette, "label", str)  # it has no file here
     looks = [(one.light, one.dash) for one in map(palette.look, contenders.names())]
     assert len(set(looks)) == len(looks)
+
+
+def test_a_variant_has_the_colour_of_hvadam_or_one_of_its_own() -> None:
+    ours, theirs = palette.look("hvadam (x)"), palette.look("padam (p 1/8)")
+    assert (ours.light, theirs.label) == (palette.RED.light, "Padam (p 1/8)")
+    assert ours.width < palette.look("hvadam").width
+    with palette.on_ground(palette.DARK):
+        assert palette.line("hvadam (x)")["color"] == palette.RED.dark
+    assert palette.line("adam")["ls"] == (0, (3.5, 2.0))
 
 
 def test_every_contender_has_a_label_of_its_own() -> None:

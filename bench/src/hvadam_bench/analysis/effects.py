@@ -13,8 +13,8 @@ effect that matters:
 Fewer than ten pairs only *lean*: to equal as above, or to a side where chance alone does as much at
 most one time in four, without a correction. A judgement tells how many more seeds would decide.
 
-Runs without an end (infinite losses) have no ratio. A difference counts as a factor of 100 or as
-100 points at most, either way, and two runs that both have no end count as no difference.
+A run that diverged (an infinite loss) has no ratio. A difference counts as a factor of 100 or as
+100 points at most, either way, and two runs that both diverged count as no difference.
 """
 
 from __future__ import annotations
@@ -77,14 +77,7 @@ class Scale:
         return math.log(FURTHEST) if self.kind == "factor" else FURTHEST * self.point
 
     def difference(self, ours: float, theirs: float) -> float:
-        """Return how much better ours is, without bounds: infinite versus a run without an end.
-
-        Example:
-            >>> Scale("points", 0.3).difference(91.5, 91.0)
-            0.5
-            >>> Scale("factor", 1.25).difference(math.inf, 1.0)
-            -inf
-        """
+        """Return how much better ours is, without bounds: infinite versus a run that diverged."""
         if math.isnan(ours) or math.isnan(theirs):
             raise ValueError(f"Scale: values must be numbers, got {ours} and {theirs}.")
         if ours == theirs:
@@ -93,15 +86,11 @@ class Scale:
             return ours - theirs if self.goal == "max" else theirs - ours
         if min(ours, theirs) < 0:
             raise ValueError(f"Scale: ratios need values >= 0, got {min(ours, theirs):g}.")
-        return _log(theirs) - _log(ours)
+        log_ours, log_theirs = (math.log(x) if x > 0 else -math.inf for x in (ours, theirs))
+        return log_theirs - log_ours
 
     def told(self, difference: float) -> float:
-        """Return a difference as people read it: a factor (1 for none), or points.
-
-        Example:
-            >>> Scale("factor", 1.25).told(math.log(2))
-            2.0
-        """
+        """Return a difference as people read it: a factor (1 for none), or points."""
         return math.exp(difference) if self.kind == "factor" else difference
 
 
@@ -110,12 +99,6 @@ def scale_for(metric: Metric, values: Iterable[float], smallest: float | None = 
 
     Factors where less is better, of values that have ratios; otherwise points, hundredths of 1 or
     of 100, or of the furthest value beyond that. `smallest` is what the task says that matters.
-
-    Example:
-        >>> scale_for(Metric("loss", "min"), [0.1, 0.2], smallest=1.25)
-        Scale(kind='factor', smallest=1.25, point=1.0, goal='max')
-        >>> scale_for(Metric("accuracy", "max"), [0.91, 0.92]).margin
-        0.003
     """
     ends = [value for value in values if math.isfinite(value)]
     if metric.goal == "min" and min(ends, default=0.0) >= 0:
@@ -128,11 +111,7 @@ def scale_for(metric: Metric, values: Iterable[float], smallest: float | None = 
 
 @dataclass(frozen=True)
 class Effect:
-    """How far ours is ahead of theirs, over the same seeds.
-
-    All but `n`, `p` and `clipped` are differences: `scale.told` makes factors of them.
-
-    """
+    """How far ours is ahead of theirs; all but `n`, `p` and `clipped` are differences."""
 
     scale: Scale
     n: int  # pairs
@@ -180,16 +159,10 @@ def compare(
     """Compare values seed by seed; the two are in the same order of seeds.
 
     Args:
-        ours: Where our runs ended; infinite for those that did not (minus infinity for points).
-        theirs: The same of the others.
+        ours: Where our runs ended: infinite for those that diverged, minus infinity for points.
+        theirs: Where the others ended.
         scale: How differences are measured.
         noise: The standard error of the difference that all seeds share, see `sampling_noise`.
-
-    Example:
-        >>> losses = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-        >>> found = compare(losses, [2 * x for x in losses], Scale("factor", 1.25))
-        >>> round(found.scale.told(found.estimate), 6), found.p
-        (2.0, 0.03125)
     """
     far = scale.furthest
     whole = [scale.difference(*pair) for pair in zip(ours, theirs, strict=True)]
@@ -214,20 +187,21 @@ def compare(
 
 def judge(effects: Mapping[str, Effect]) -> dict[str, Judgement]:
     """Return the verdict on each of the contenders of a task, corrected for all of them."""
+    found: dict[str, Judgement] = {}
     adjusted = holm([effect.p for effect in effects.values()])
-    return {
-        name: _judge(effect, p, len(effects))
-        for (name, effect), p in zip(effects.items(), adjusted, strict=True)
-    }
+    for (name, effect), p in zip(effects.items(), adjusted, strict=True):
+        few = effect.n < FEWEST_PAIRS
+        word = _decide(effect, effect.p, LEANING) if few else _decide(effect, p, ALPHA)
+        if few or not word:
+            reason = FEW if few else CHANCE
+            found[name] = Judgement(effect, p, "undecided", reason, len(effects), word)
+        else:
+            found[name] = Judgement(effect, p, word, comparisons=len(effects))
+    return found
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Return p-values corrected for each other's company, in the order given (Holm, 1979).
-
-    Example:
-        >>> holm([0.01, 0.04, 0.03])
-        [0.03, 0.06, 0.06]
-    """
+    """Return p-values corrected for each other's company, in the order given (Holm, 1979)."""
     corrected, highest = [0.0] * len(ps), 0.0
     for place, at in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
         highest = max(highest, min(1.0, (len(ps) - place) * ps[at]))
@@ -238,14 +212,8 @@ def holm(ps: Sequence[float]) -> list[float]:
 def sampling_noise(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> float:
     """Return the standard error of the difference that the choice of the test set adds.
 
-    Other examples would have given another difference, and more seeds do not help against that. How
-    the difference varies from part to part of the test set tells how much.
-
-    Both hold, for each run, the metric over the same equal parts of the test set.
-
-    Example:
-        >>> round(sampling_noise([[90.0, 92.0], [92.0, 94.0]], [[90.0, 90.0]]), 6)
-        1.0
+    Both hold, for each run, the metric over the same equal parts of the test set. How the
+    difference varies over them tells how much another test set might have changed it.
     """
     if not ours or not theirs or len(ours[0]) < 2:
         return 0.0
@@ -257,14 +225,13 @@ def sampling_noise(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[fl
 def detectable(sd: float, n: int, *, comparisons: int = 1, noise: float = 0.0) -> float:
     """Return the smallest true difference that is found with a probability of 80%.
 
+    It is infinite if so few pairs find nothing.
+
     Args:
         sd: The standard deviation of the differences between pairs.
-        n: Pairs.
-        comparisons: Contenders of the task: the first that Holm finds must reach 0.05 / so many.
+        n: How many pairs there are.
+        comparisons: How many are judged: the first that Holm finds must reach 0.05 / so many.
         noise: The standard error that all the pairs share.
-
-    Returns:
-        A difference, as `Effect.estimate` is one; infinite if so few pairs find nothing.
     """
     alpha = ALPHA / comparisons
     normal = NormalDist()
@@ -291,15 +258,9 @@ def _detectable(n: int, alpha: float) -> float:
 def seeds_needed(effect: Effect, comparisons: int = 1) -> int | None:
     """Return with how many seeds an effect as large and as spread would be decided 4 times in 5.
 
-    It is decided as soon as it is found, after Holm, or shown to be too small to matter. By the
-    power of a t-test, which that of sign flips is close to (Guenther, 1981).
-
-    Returns:
-        None where fewer than two pairs tell no spread, or no number of seeds would do.
-
-    Example:
-        >>> seeds_needed(compare([1.0, 1.3, 0.9], [2.0, 2.1, 1.9], Scale("factor", 1.25)))
-        10
+    It is decided as soon as it is found, after Holm, or shown to be too small to matter; None where
+    nothing tells the spread, or no number of seeds would do. By the power of a t-test, which that
+    of sign flips is close to (Guenther, 1981).
     """
     if effect.n < 2:
         return None
@@ -321,14 +282,6 @@ def _seeds(size: float, effect: Effect, quantile: float, power: float) -> int | 
     return math.ceil(((quantile + power) * effect.sd) ** 2 / left + quantile**2 / 2)
 
 
-def _judge(effect: Effect, p: float, comparisons: int) -> Judgement:
-    if effect.n < FEWEST_PAIRS:
-        leaning = _decide(effect, effect.p, LEANING)
-        return Judgement(effect, p, "undecided", FEW, comparisons, leaning)
-    found = _decide(effect, p, ALPHA)
-    return Judgement(effect, p, found or "undecided", "" if found else CHANCE, comparisons)
-
-
 def _decide(effect: Effect, p: float, level: float) -> Decided | None:
     margin = effect.scale.margin
     if -margin < effect.narrow.low and effect.narrow.high < margin:
@@ -336,7 +289,3 @@ def _decide(effect: Effect, p: float, level: float) -> Decided | None:
     if p <= level:
         return "ahead" if effect.estimate > 0 else "behind"
     return None
-
-
-def _log(value: float) -> float:
-    return math.log(value) if value > 0 else -math.inf

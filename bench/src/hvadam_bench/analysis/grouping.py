@@ -1,10 +1,7 @@
-"""Records grouped for telling: the results of each task, in them the runs of each contender.
+"""Records in groups: the results of each task, in them the runs of each contender.
 
 A contender is judged by the runs of the options that its tuning chose. Where there is no tuning,
 the options that did best on the validation split are taken, and the results say so.
-
-This is the one way from records to results, for sweeps, reports and findings alike. What only a
-plan knows, such as what is still to run, is the plan's matter.
 """
 
 from __future__ import annotations
@@ -38,7 +35,7 @@ class ContenderRuns:
 
     @property
     def tuned(self) -> bool:
-        """Tell whether other runs chose the options than those that judge them."""
+        """Tell whether the options were chosen by runs of their own, which do not judge them."""
         return any(run.config.options == self.options for run in self.tuning)
 
     @property
@@ -65,11 +62,7 @@ class ContenderRuns:
 
     @property
     def is_cut(self) -> bool:
-        """Tell whether runs are missing, so that there can be no verdict.
-
-        They were to choose the options or to judge the choice; another choice or another end might
-        have come of them.
-        """
+        """Tell whether runs that choose or judge the options are missing: there is no verdict."""
         lost = [run for run in self.rest if run.status not in FINAL]
         return self.unfinished or any(
             run.role == "tuning" or run.config.options == self.options for run in lost
@@ -132,12 +125,11 @@ def group(records: Iterable[Record]) -> list[TaskResults]:
         config = record.config
         key = (config.task, config.scale, config.protocol, statistics.options_key(config.settings))
         groups.setdefault(key, []).append(record)
-    large_first = ("paper", "laptop", "smoke")
+    places = {"paper": 0, "laptop": 1, "smoke": 2}
 
     def order(results: TaskResults) -> tuple[Any, ...]:
-        known = results.scale in large_first
-        place = large_first.index(results.scale) if known else len(large_first)
         settings = statistics.options_key(results.settings)
+        place = places.get(results.scale, len(places))
         return (place, results.scale, results.task, results.protocol, settings)
 
     return sorted(map(task_results, _with_tuning(groups).values()), key=order)
@@ -169,12 +161,7 @@ def task_results(
 
 
 def command(config: RunConfig) -> str:
-    """Return the command that makes a run again.
-
-    Example:
-        >>> command(RunConfig("digits_mlp", "adam", "smoke", 3, {"lr": 0.01}))
-        'hvadam run digits_mlp adam --scale smoke --seed 3 --set lr=0.01'
-    """
+    """Return the command that makes a run again."""
     words = ["hvadam", "run", config.task, config.contender]
     words += ["--scale", config.scale, "--seed", str(config.seed)]
     if config.protocol != "standard":
@@ -188,12 +175,7 @@ def command(config: RunConfig) -> str:
 
 
 def statuses(runs: Iterable[Record]) -> str:
-    """Return how many runs ended how, in words.
-
-    Example:
-        >>> statuses([])
-        'none'
-    """
+    """Return how many runs ended how, in words."""
     counts = Counter(run.status for run in runs)
     found = [f"{counts[s]} {s.replace('_', ' ')}" for s in get_args(Status) if counts[s]]
     return ", ".join(found) or "none"

@@ -14,8 +14,7 @@ from hvadam_bench.contenders import ABLATION, ADAM_FAMILY
 from hvadam_bench.running.records import Record
 
 UNSOLVED = "nobody solves the task"
-# Some tasks split into runs that solve them and runs that end elsewhere, whoever trained: their
-# records measure 1 or 0.
+# Some tasks split into runs that solve them and runs that do not, whoever trained: 1 or 0.
 ARRIVED = Metric("arrived", "max")
 
 
@@ -24,12 +23,9 @@ def judge_against(
 ) -> dict[str, effects.Judgement]:
     """Return the verdict on each contender versus one of them, corrected for all of them.
 
-    Those whose runs are not finished are left out, and without the reference there is nobody.
-
-    Args:
-        results: Of the task.
-        reference: Whom to compare with; a step of the ablation is compared with its other steps.
-        scale: How differences are measured and how much matters; as `scale_of` says if not given.
+    Those whose runs are not finished are left out, and without the reference there is nobody. A
+    step of the ablation is compared with its other steps. `scale_of` says how differences are
+    measured and how much matters, if that is not given.
     """
     field = results.levels if reference in ABLATION else results.race
     finished = {one.name: one for one in field if one.judged and not one.is_cut}
@@ -37,14 +33,13 @@ def judge_against(
     if other is None:
         return {}
     measured = scale or scale_of(results)
-    found = {name: _effect(one, other, results, measured) for name, one in finished.items()}
-    judged = effects.judge(found)
-    if is_solved(results):
-        return judged
-    return {
-        name: one._replace(verdict="undecided", reason=UNSOLVED, leaning=None)
-        for name, one in judged.items()
-    }
+    judged = effects.judge(
+        {name: _effect(one, other, results, measured) for name, one in finished.items()}
+    )
+    unsolved = (
+        {} if is_solved(results) else dict(verdict="undecided", reason=UNSOLVED, leaning=None)
+    )
+    return {name: one._replace(**unsolved) for name, one in judged.items()}
 
 
 def scale_of(results: TaskResults) -> effects.Scale:
@@ -58,8 +53,7 @@ def scale_of(results: TaskResults) -> effects.Scale:
 def arrivals(results: TaskResults) -> dict[str, float]:
     """Return the share of each contender's judged runs that arrived; a run without an end has not.
 
-    Returns:
-        Nobody if no run says whether it arrived: the task knows no solution.
+    Nobody is in it if no run says whether it arrived: the task knows no solution.
     """
     if ARRIVED.name not in results.measured:
         return {}

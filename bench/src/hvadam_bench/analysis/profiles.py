@@ -69,11 +69,6 @@ def profile(costs: Mapping[str, Mapping[str, float]]) -> dict[str, list[tuple[fl
 
     Returns:
         Contender -> its profile, rising in τ from 1 on.
-
-    Example:
-        >>> steps = {"one": {"adam": 100.0, "sgd": 200.0}, "two": {"adam": 90.0, "sgd": 60.0}}
-        >>> profile(steps)["adam"]
-        [(1.0, 0.5), (1.5, 1.0)]
     """
     profiles: dict[str, list[tuple[float, float]]] = {}
     for name in dict.fromkeys(name for task in costs.values() for name in task):
@@ -87,12 +82,7 @@ def profile(costs: Mapping[str, Mapping[str, float]]) -> dict[str, list[tuple[fl
 
 
 def score(profile: Profile, furthest: float = LARGEST_TAU) -> float:
-    """Return the mean height of a profile between 1 and the furthest τ: 1 if always the soonest.
-
-    Example:
-        >>> score([(1.0, 0.5), (2.5, 1.0)])
-        0.75
-    """
+    """Return the mean height of a profile between 1 and the furthest τ: 1 if always the soonest."""
     ends = [*(tau for tau, _ in profile[1:]), math.inf]
     area = 0.0
     for (tau, share), end in zip(profile, ends, strict=True):

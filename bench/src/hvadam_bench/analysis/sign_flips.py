@@ -36,13 +36,9 @@ def p_value(differences: Sequence[float] | Array, noise: float = 0.0) -> float:
     """Return the chance of a mean as far from 0 if signs are drawn: two-sided, exact if few.
 
     Args:
-        differences: Of pairs, finite.
+        differences: The finite differences of pairs.
         noise: A standard error that all the differences share, so that no number of pairs reduces
             it. The p is then that at which `interval` with the same noise just holds 0.
-
-    Example:
-        >>> p_value([1.0, 2.0, 3.0])  # all of one sign: 2 of the 8 patterns
-        0.25
     """
     values = np.asarray(differences, np.float64)
     if values.size == 0 or values.mean() == 0:
@@ -63,16 +59,10 @@ def interval(
     """Return the centres that the test does not reject at a level; unbounded for too few pairs.
 
     Args:
-        differences: Of pairs, finite.
+        differences: The finite differences of pairs.
         level: 0.95 for a test at 5%.
         noise: A standard error that all the differences share; it joins each half of the interval
             as independent errors do, by squares.
-
-    Example:
-        >>> interval([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 0.95)
-        (1.0, 6.0)
-        >>> interval([1.0, 2.0, 3.0], 0.95)
-        (-inf, inf)
     """
     values = np.asarray(differences, np.float64)
     if values.size == 0:

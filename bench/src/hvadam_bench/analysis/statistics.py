@@ -6,7 +6,6 @@ counts as worse than any that ended.
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import random
@@ -56,9 +55,6 @@ class Interval(NamedTuple):
     high: float
     level: float
 
-    def __contains__(self, value: object) -> bool:
-        return isinstance(value, (int, float)) and self.low <= value <= self.high
-
 
 class Reached(NamedTuple):
     """When a run first was at least as good as a target, at the evaluation that showed it."""
@@ -75,16 +71,6 @@ class CurvePoint(NamedTuple):
     summary: Summary
 
 
-class Sensitivity(NamedTuple):
-    """The best learning rate, the range around it that does nearly as well, and every median."""
-
-    best: float
-    low: float
-    high: float
-    decades: float  # log10(high / low)
-    values: Mapping[float, float]
-
-
 def final(record: Record, metric: Metric, split: Literal["valid", "test"] = "test") -> float:
     """Return where a run ended; the worst if it did not get there."""
     if record.status not in MEASURED:
@@ -95,12 +81,7 @@ def final(record: Record, metric: Metric, split: Literal["valid", "test"] = "tes
 
 
 def summarize(values: Iterable[float]) -> Summary:
-    """Return the median and the quartiles of values.
-
-    Example:
-        >>> summarize([1.0, 2.0, 3.0, 4.0, math.inf])
-        Summary(n=5, median=3.0, lower=2.0, upper=4.0)
-    """
+    """Return the median and the quartiles of values."""
     ordered = sorted(values)
     if not ordered:
         return Summary(0, math.nan, math.nan, math.nan)
@@ -113,16 +94,15 @@ def median(values: Iterable[float]) -> float:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """Return a quantile of values in rising order, linear between neighbours.
-
-    Example:
-        >>> quantile([0.0, 10.0, 20.0], 0.25)
-        5.0
-    """
+    """Return a quantile of values in rising order, linear between neighbours; infinite ones too."""
     at = share * (len(ordered) - 1)
-    low, high = ordered[math.floor(at)], ordered[math.ceil(at)]
-    # Weights of 0 would make NaN of infinities.
-    return low if low == high or at == math.floor(at) else _between(low, high, at % 1)
+    low, high, weight = ordered[math.floor(at)], ordered[math.ceil(at)], at % 1
+    if low == high or not weight:
+        return low
+    infinite = [end for end in (low, high) if math.isinf(end)]
+    if infinite:  # nothing lies between a number and infinity
+        return infinite[0] if len(infinite) == 1 else 0.0
+    return (1 - weight) * low + weight * high
 
 
 def bootstrap(values: Sequence[float], level: float = 0.95) -> Interval:
@@ -131,10 +111,6 @@ def bootstrap(values: Sequence[float], level: float = 0.95) -> Interval:
     The same values give the same interval, in whichever order. With very few values it is too
     narrow: of three it is from the smallest to the largest, which covers the truth 3 times in 4.
     Not `scipy.stats.bootstrap`, which makes NaN of the infinities of runs that diverged.
-
-    Example:
-        >>> bootstrap([1.0, 2.0, 3.0])
-        Interval(low=1.0, high=3.0, level=0.95)
     """
     if not values:
         return Interval(math.nan, math.nan, level)
@@ -214,38 +190,31 @@ def plateau_options(
     The best of a few noisy values is often at the side of a flat top, where another seed would have
     chosen its neighbour and a little more would diverge. The plateau is the best rate and its
     neighbours, as far as each is within one standard error of the best: median over seeds, the same
-    other options, no gap. Of two in the middle the better one is taken. Where there is one seed and
-    no error of the split is given, this is `best_options`.
-
-    Args:
-        tuning: Runs of one contender on one task.
-        metric: What counts.
-        split_error: Standard error of the metric that the size of the validation split leaves.
+    other options, no gap. Of two in the middle the better one is taken. `split_error` is the
+    standard error that the size of the validation split leaves; where it is 0 and there is one
+    seed, this is `best_options`.
     """
     runs = list(tuning)
     best = best_options(runs, metric)
-    along = sorted(
-        (
-            own
-            for own in by_options(runs).values()
-            if _but_rate(own[0].config.options) == _but_rate(best)
-        ),
-        key=lambda own: own[0].config.options.get("lr", 0.0),
-    )
+    others = {**best, "lr": None}
+    along = [
+        own for own in by_options(runs).values() if {**own[0].config.options, "lr": None} == others
+    ]
+    along.sort(key=lambda own: own[0].config.options.get("lr", 0.0))
     values = [median(final(run, metric, "valid") for run in own) for own in along]
-    at = next(i for i, own in enumerate(along) if own[0].config.options == best)
-    slack = standard_error(along, metric, split_error)
+    low = high = next(i for i, own in enumerate(along) if own[0].config.options == best)
+    top, slack = values[low], standard_error(along, metric, split_error)
 
     def ties(i: int) -> bool:
-        return abs(values[i] - values[at]) <= slack if math.isfinite(values[i]) else i == at
+        return i in range(len(values)) and abs(values[i] - top) <= slack
 
-    below = len(list(itertools.takewhile(ties, reversed(range(at)))))
-    above = len(list(itertools.takewhile(ties, range(at + 1, len(along)))))
-    low, high = at - below, at + above
-    middle = {(low + high) // 2, (low + high + 1) // 2}
+    while ties(low - 1):
+        low -= 1
+    while ties(high + 1):
+        high += 1
+    middle = sorted({(low + high) // 2, (low + high + 1) // 2})
     sign = 1 if metric.goal == "min" else -1
-    chosen = min(sorted(middle), key=lambda i: sign * values[i])
-    return dict(along[chosen][0].config.options)
+    return dict(along[min(middle, key=lambda i: sign * values[i])][0].config.options)
 
 
 def standard_error(
@@ -264,44 +233,12 @@ def standard_error(
     return math.sqrt(split_error**2 + (median(means) if means else 0.0))
 
 
-def sensitivity(tuning: Iterable[Record], metric: Metric, tolerance: float = 0.01) -> Sensitivity:
-    """Return how wide a range of learning rates is within a share of the best value.
-
-    Args:
-        tuning: Runs of one contender on one task. Where other options were tried at the same rate,
-            the best of them counts.
-        metric: What counts.
-        tolerance: 0.01 for within 1% of the best value.
-    """
+def by_rate(runs: Iterable[Record], metric: Metric) -> dict[float, float]:
+    """Return the validation value at each learning rate, by the best of its other options."""
     values: dict[float, float] = {}
-    for runs in by_options(tuning).values():
-        lr = runs[0].config.options["lr"]
-        value = median(final(run, metric, "valid") for run in runs)
+    for own in by_options(runs).values():
+        lr = own[0].config.options["lr"]
+        value = median(final(run, metric, "valid") for run in own)
         if lr not in values or metric.improves(value, values[lr]):
             values[lr] = value
-    rates = sorted(values)
-    pick = min if metric.goal == "min" else max
-    best = pick(rates, key=lambda lr: values[lr])
-    slack = tolerance * abs(values[best])
-    limit = values[best] + (slack if metric.goal == "min" else -slack)
-
-    def near(lr: float) -> bool:
-        return not metric.improves(limit, values[lr])
-
-    below = list(itertools.takewhile(near, reversed(rates[: rates.index(best) + 1])))
-    above = list(itertools.takewhile(near, rates[rates.index(best) :]))
-    low, high = min(below, default=best), max(above, default=best)
-    decades = 0.0 if low == high else math.log10(high / low) if low else math.inf
-    return Sensitivity(best, low, high, decades, {lr: values[lr] for lr in rates})
-
-
-def _between(low: float, high: float, weight: float) -> float:
-    if math.isinf(low) and math.isinf(high):
-        return 0.0
-    if math.isinf(low) or math.isinf(high):
-        return low if math.isinf(low) else high  # nothing lies between a number and infinity
-    return (1 - weight) * low + weight * high
-
-
-def _but_rate(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {**options, "lr": None}
+    return {lr: values[lr] for lr in sorted(values)}

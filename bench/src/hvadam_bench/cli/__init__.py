@@ -1,7 +1,4 @@
-"""The command line: argument parsing only.
-
-Each command is a function of ``studies``, ``runs`` or ``comparisons``; ``app`` names them.
-"""
+"""The command line: `app` names the commands, `commands` and `study` have them."""
 
 from __future__ import annotations
 
@@ -35,30 +32,14 @@ def main(args: Sequence[str] | None = None, own: Mapping[str, str] | None = None
     try:
         with plain_warnings():
             return _run(args, own or {})
+    except StoppedError as error:
+        return tell_interrupt(str(error), args)
     except RefusedError as error:
         return fail(str(error))
     except ModuleNotFoundError:
-        missing = missing_packages()
-        if not missing:
+        if not (missing := missing_packages()):
             raise
         return fail(f"this command needs {', '.join(missing)}: pip install 'hvadam[bench]'")
-
-
-def _run(args: Sequence[str] | None, own: Mapping[str, str]) -> int:
-    import typer  # here, for it may be missing
-
-    from hvadam_bench.cli.app import COMMANDS, SHORT, make_app
-
-    try:
-        given = sys.argv[1:] if args is None else list(args)
-        if given and given[0] in SHORT and given[0] not in COMMANDS:
-            given.insert(0, "study")
-        code = make_app(own, given)(args=given, prog_name="hvadam", standalone_mode=False) or 0
-        return tell_interrupt("", args) if code == INTERRUPTED else code
-    except typer.Abort:  # so older typers tell of Ctrl-C
-        return tell_interrupt("", args)
-    except StoppedError as error:
-        return tell_interrupt(str(error), args)
     except OSError as error:  # a full disk, a folder that is not ours
         return fail(describe(error), FAILED)
     except Exception as error:
@@ -68,3 +49,18 @@ def _run(args: Sequence[str] | None, own: Mapping[str, str]) -> int:
         if message is None:
             raise
         return fail(" ".join(message().split()))
+
+
+def _run(args: Sequence[str] | None, own: Mapping[str, str]) -> int:
+    import typer  # here, because it may be missing
+
+    from hvadam_bench.cli.app import SHORT, make_app
+
+    given = sys.argv[1:] if args is None else list(args)
+    if given and given[0] in SHORT:
+        given.insert(0, "study")
+    try:
+        code = make_app(own, given)(args=given, prog_name="hvadam", standalone_mode=False) or 0
+    except typer.Abort:  # so older typers tell of Ctrl-C
+        code = INTERRUPTED
+    return tell_interrupt("", args) if code == INTERRUPTED else code

@@ -9,22 +9,25 @@ from typing import Annotated
 import typer
 
 from hvadam._version import __version__
-from hvadam_bench.cli import comparisons, runs
-from hvadam_bench.cli.arguments import use_plugins
+from hvadam_bench.cli import commands
+from hvadam_bench.cli.arguments import make_command, use_plugins
 
 COMMANDS = {
-    "explore": comparisons.explore,
-    "tasks": runs.list_tasks,
-    "contenders": runs.list_contenders,
-    "run": runs.run_one,
-    "recipes": comparisons.list_recipes,
-    "sweep": comparisons.sweep_recipe,
-    "report": comparisons.report,
-    "open": comparisons.open_report,
+    name: make_command(function)
+    for name, function in {
+        "explore": commands.explore,
+        "tasks": commands.list_tasks,
+        "contenders": commands.list_contenders,
+        "run": commands.run,
+        "recipes": commands.list_recipes,
+        "sweep": commands.sweep,
+        "report": commands.report,
+        "open": commands.open_report,
+    }.items()
 }
+DATA_COMMANDS = {"list": make_command(commands.list_data), "get": make_command(commands.get_data)}
 # Studies that are asked for so often that `hvadam NAME` is short for `hvadam study NAME`.
 SHORT = ("demo", "evidence", "speed", "theory", "valley")
-DATA_COMMANDS = {"list": runs.list_data, "get": runs.get_data}
 
 
 def make_app(own: Mapping[str, str], args: Sequence[str] = ()) -> typer.Typer:
@@ -42,12 +45,11 @@ def make_app(own: Mapping[str, str], args: Sequence[str] = ()) -> typer.Typer:
     app.callback(invoke_without_command=True)(hvadam)
     for name, about in own.items():
         app.command(name, help=about, short_help=about)(lambda: None)
+    for name in SHORT:  # `main` puts "study" before it
+        app.command(name, short_help=_about(name, args))(lambda: None)
     data = typer.Typer(rich_markup_mode=None)
-    for name in SHORT:
-        if name not in COMMANDS:  # `main` puts "study" before it
-            app.command(name, short_help=_about(name, args))(lambda: None)
-    for group, commands in ((app, COMMANDS), (data, DATA_COMMANDS)):
-        for name, command in commands.items():
+    for group, named in ((app, COMMANDS), (data, DATA_COMMANDS)):
+        for name, command in named.items():
             # As the short help it is wrapped; the first line of a long one would be cut.
             group.command(name, short_help=inspect.getdoc(command))(command)
     app.add_typer(data, name="data", help="List data sets, and download them.")
@@ -61,9 +63,8 @@ def _study_app(args: Sequence[str]) -> typer.Typer:
         return typer.Typer()
     from hvadam_bench.cli import study  # which loads the studies
 
-    given = dict(itertools.pairwise(args))
-    if folder := given.get("--plugins"):  # a user's study has to be found before it can be asked
-        use_plugins(Path(folder))
+    if folder := dict(itertools.pairwise(args)).get("--plugins"):
+        use_plugins(Path(folder))  # a user's study has to be found before it can be asked
     return study.make_app(args[1] if len(args) > 1 else None)
 
 
@@ -76,8 +77,7 @@ def _about(name: str, args: Sequence[str]) -> str:
     return get(name).about
 
 
-def show_version(wanted: bool) -> None:
-    """Print it and leave."""
+def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"hvadam {__version__}")
         raise typer.Exit
@@ -87,7 +87,7 @@ def hvadam(
     context: typer.Context,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=show_version, is_eager=True, help="Show the version."),
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """HVAdam, a full-dimension adaptive optimizer."""

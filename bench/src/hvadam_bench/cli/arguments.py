@@ -1,34 +1,136 @@
-"""How arguments are read, and refused with the value given; options that commands share."""
+"""How a function becomes a command: its signature has the options, its docstring their help.
+
+Values that cannot be used are refused with the value given.
+"""
+
+from __future__ import annotations
 
 import ast
+import inspect
 import math
 import os
+import re
+import types
 from collections.abc import Callable, Collection, Sequence
+from copy import copy
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
 
 from hvadam_bench.registry import PLUGINS, own_hint
 
 
-def whole_number(least: int) -> Callable[[str], int]:
-    """Return a parser of whole numbers; typer's own would not repeat what it refuses."""
+def make_command(
+    function: Callable[..., None], parameters: Sequence[inspect.Parameter] = (), about: str = ""
+) -> Callable[..., None]:
+    """Return a function as typer takes it, with the options that its signature says.
 
-    def parse(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = least - 1
-        if number < least:
-            raise typer.BadParameter(f"must be a whole number of at least {least}, got {text}.")
-        return number
+    Args:
+        function: The function. Its arguments are described under Args in its docstring.
+        parameters: The options, if they are not those of the function's own signature.
+        about: The help, if it is not what the docstring begins with.
+    """
 
-    return parse
+    def command(**given: Any) -> None:
+        function(**given)
+
+    parameters = parameters or options_of(function)
+    command.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__doc__ = about or (inspect.getdoc(function) or "").partition("\n\n")[0]
+    return command
 
 
-parse_count, parse_seed = whole_number(1), whole_number(0)
+def options_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the parameters of a function as options, with help from its docstring."""
+    section = re.search(
+        r"^Args:\n((?:[ ]{4,}.*\n?)+)", inspect.getdoc(function) or "", re.MULTILINE
+    )
+    entries = re.findall(
+        r"^    (\w+): ((?:.*\n?)(?:^ {8,}.*\n?)*)", section[1] if section else "", re.MULTILINE
+    )
+    about = {name: " ".join(words.split()) for name, words in entries}
+    hints = get_type_hints(function, include_extras=True)
+    found = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            continue
+        kind, default = hints[name], parameter.default
+        if get_origin(kind) is Annotated:
+            kind, info = kind.__origin__, copy(kind.__metadata__[0])
+            info.help = info.help or about[name]
+        else:
+            kind, info = _option(name, kind, about[name])
+        if isinstance(default, tuple):
+            default = ",".join(map(str, default))
+        found.append(
+            inspect.Parameter(
+                name,
+                parameter.POSITIONAL_OR_KEYWORD,
+                default=default,
+                annotation=Annotated[kind, info],
+            )
+        )
+    return found
+
+
+def _option(name: str, kind: Any, about: str) -> tuple[Any, Any]:
+    """Return the type that typer sees, and the option, of a type that a function takes."""
+    flag = f"--{name.replace('_', '-')}"
+    if kind is bool:
+        return bool, typer.Option(flag, help=about)
+    if kind is Path:
+        return Path, typer.Option(flag, help=about, metavar="DIR")
+    shown, parse = _form(name, kind)
+    return str | None, typer.Option(flag, help=about, metavar=shown, parser=parse)
+
+
+def _form(name: str, kind: Any) -> tuple[str, Callable[[str], Any]]:
+    """Return how a value is shown in the help, and its parser."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        [kind] = [one for one in arguments if one is not types.NoneType]
+        return _form(name, kind)
+    if origin is Literal:
+        return "|".join(arguments), lambda text: parse_names(text, arguments, name, f"'--{name}'")[
+            0
+        ]
+    numbers: dict[Any, Any] = {int: ("N", parse_count), float: ("X", parse_number)}
+    if origin is tuple:  # a list with commas, each value once
+        _, parse = numbers.get(arguments[0], ("", str.strip))
+        return "NAMES" if arguments[0] is str else "NUMBERS", lambda text: tuple(
+            dict.fromkeys(parse(part) for part in text.split(",") if part.strip())
+        )
+    return numbers.get(kind, ("NAME", str))
+
+
+def parse_count(text: str, least: int = 1) -> int:
+    """Return a whole number; typer's own parser would not repeat what it refuses."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise typer.BadParameter(f"must be a whole number of at least {least}, got {text}.")
+    return number
+
+
+def parse_seed(text: str) -> int:
+    """Return a whole number of at least 0."""
+    return parse_count(text, 0)
+
+
+def parse_number(text: str) -> float:
+    """Return a finite number."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise typer.BadParameter(f"must be a finite number, got {text}.")
+    return number
 
 
 def parse_changes(given: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -50,28 +152,6 @@ def parse_changes(given: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]
         else:
             options[name] = value
     return options, settings
-
-
-def parse_number(text: str) -> float:
-    """Return a finite number."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise typer.BadParameter(f"must be a finite number, got {text}.")
-    return number
-
-
-def parse_rates(text: str, option: str = "'--rates'") -> list[float]:
-    """Return the learning rates in a list with commas, each once, rising."""
-    try:
-        rates = sorted({parse_number(part.strip()) for part in text.split(",")})
-    except typer.BadParameter as error:
-        raise typer.BadParameter(str(error), param_hint=option) from error
-    if rates[0] <= 0:
-        raise typer.BadParameter(f"must be numbers above 0, got {rates[0]:g}.", param_hint=option)
-    return rates
 
 
 def parse_names(
@@ -105,27 +185,11 @@ def make_directory(out: Path, option: str = "'--out'") -> None:
         raise typer.BadParameter(f"cannot write to {out}: {reason}.", param_hint=option)
 
 
-def refuse_directory(out: Path, name: str) -> None:
-    """Refuse a directory where a file is to be written, and make the one that it is to lie in.
-
-    Args:
-        out: The file.
-        name: Such a file may have.
-    """
-    if out.is_dir():
-        raise typer.BadParameter(
-            f"{out} is a directory; name a file, such as {out / name}.", param_hint="'--out'"
-        )
-    make_directory(out.parent)
-
-
 def complete(*modules: str) -> Callable[[], list[str]]:
     """Return what a shell asks for the names of modules, which are loaded only then."""
-
-    def names() -> list[str]:
-        return [name for one in modules for name in import_module(f"hvadam_bench.{one}").names()]
-
-    return names
+    return lambda: [
+        name for one in modules for name in import_module(f"hvadam_bench.{one}").names()
+    ]
 
 
 def use_plugins(folder: Path | None) -> Path | None:
@@ -146,16 +210,13 @@ Plugins = Annotated[
         is_eager=True,  # others ask for names
     ),
 ]
-Threads = Annotated[
-    int, typer.Option(parser=parse_count, metavar="N", help="How many threads torch may use.")
-]
 Workers = Annotated[
     int | None,
     typer.Option(
         parser=parse_count, metavar="N", help="How many runs at a time; one a core if not given."
     ),
 ]
-Some = Annotated[
+Names = Annotated[
     str | None, typer.Option(metavar="NAMES", help="Run these only; commas between them.")
 ]
 Changes = Annotated[
@@ -165,10 +226,4 @@ Changes = Annotated[
         metavar="NAME=VALUE",
         help="An option of the contender, or with task.NAME a setting of the task.",
     ),
-]
-Records = Annotated[
-    Path, typer.Option(metavar="DIR", help="The folder for records and checkpoints.")
-]
-Project = Annotated[
-    Path, typer.Option(metavar="DIR", help="The folder under which results/ and docs/ are written.")
 ]

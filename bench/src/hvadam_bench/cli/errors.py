@@ -13,20 +13,8 @@ FAILED = 1  # it ran, and something did not get to its end
 UNUSABLE = 2  # it cannot run: an argument, a file or a package
 INTERRUPTED = 130  # by Ctrl-C
 
-# Import name -> package name of what the extra `bench` brings.
-_BENCH_PACKAGES = {
-    "cattrs": "cattrs",
-    "jinja2": "jinja2",
-    "matplotlib": "matplotlib",
-    "optuna": "optuna",
-    "plotly": "plotly",
-    "rich": "rich",
-    "sacrebleu": "sacrebleu",
-    "scipy": "scipy",
-    "sentencepiece": "sentencepiece",
-    "sklearn": "scikit-learn",
-    "typer": "typer",
-}
+# What the extra `bench` brings, as it is imported.
+_BENCH = "cattrs jinja2 matplotlib optuna plotly rich sacrebleu scipy sentencepiece sklearn typer"
 
 
 class StoppedError(Exception):
@@ -34,27 +22,23 @@ class StoppedError(Exception):
 
 
 @contextmanager
-def keeping(what: object) -> Iterator[None]:
-    """Enter a context that Ctrl-C leaves with word of what is kept.
-
-    Args:
-        what: What is kept, in words, or the folder in which it is.
-    """
+def keeping(what: str) -> Iterator[None]:
+    """Enter a context that Ctrl-C leaves with word of what is kept."""
     try:
         yield
     except KeyboardInterrupt as error:
-        raise StoppedError(str(what)) from error
+        raise StoppedError(what) from error
 
 
 @contextmanager
-def refusing(kinds: tuple[type[Exception], ...] = (ValueError,)) -> Iterator[None]:
+def refusing(*kinds: type[Exception]) -> Iterator[None]:
     """Enter a context in which an error's message says what cannot be used, and ends the command.
 
-    Args:
-        kinds: The errors that mean it.
+    `kinds` are the errors that mean it: ValueError, if none is given.
     """
     import typer  # here, because it may be missing
 
+    kinds = kinds or (ValueError,)
     try:
         yield
     except kinds as error:
@@ -63,7 +47,8 @@ def refusing(kinds: tuple[type[Exception], ...] = (ValueError,)) -> Iterator[Non
 
 def missing_packages() -> list[str]:
     """Return those packages of the extra `bench` that are not installed."""
-    return [package for name, package in _BENCH_PACKAGES.items() if find_spec(name) is None]
+    missing = [name for name in _BENCH.split() if find_spec(name) is None]
+    return ["scikit-learn" if name == "sklearn" else name for name in missing]
 
 
 def fail(message: str, code: int = UNUSABLE) -> int:
@@ -76,8 +61,7 @@ def tell_interrupt(kept: str, args: Sequence[str] | None) -> int:
     """Say what an interrupted command keeps, and how to go on."""
     if not kept:
         return fail("interrupted; nothing is kept of it.", INTERRUPTED)
-    words = sys.argv[1:] if args is None else args
-    command = shlex.join(["hvadam", *words])
+    command = shlex.join(["hvadam", *(sys.argv[1:] if args is None else args)])
     return fail(f"interrupted; kept: {kept}. The same command goes on: {command}", INTERRUPTED)
 
 

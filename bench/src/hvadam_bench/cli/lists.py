@@ -19,35 +19,35 @@ from hvadam_bench.tasks import Task
 
 def tasks_table() -> Table:
     """Return a table of the tasks: what counts, at which scales, and whether the data is here."""
-    table = _empty()
+    rows = []
     for task in map(tasks.get, tasks.names()):
         better = "more" if task.goal == "max" else "less"
         how = f"{task.metric}, {better} is better; {', '.join(task.scales)}; {data_of(task)}"
-        _add(table, task.name, f"{task.title} ({task.source})", [how])
-    return table
+        rows.append((task.name, f"{task.title} ({task.source})", how))
+    return _table(rows)
 
 
 def contenders_table() -> Table:
     """Return a table of the contenders: label, paper, whose code runs, and defaults."""
-    table = _empty()
+    rows = []
     for spec in map(contenders.get, contenders.names()):
         options = ", ".join(f"{option} {value}" for option, value in spec.defaults.items())
-        _add(table, spec.name, f"{spec.label} ({spec.paper})", [spec.source, options])
-    return table
+        rows.append((spec.name, f"{spec.label} ({spec.paper})", spec.source, options))
+    return _table(rows)
 
 
 def recipes_table(store: Store) -> Table:
     """Return a table of the recipes: what each makes again, of what, and at what cost."""
     costs = Costs(store.contents().records)
-    table = _empty()
+    table = _table(
+        (one.name, one.reproduces, *one.commands, ", ".join(one.tasks), _cost(one, costs))
+        for one in map(recipes.get, recipes.names())
+    )
     table.caption = Text(
         "Times are those of runs on record where there are any, else a guess by how much is "
         "trained. `hvadam sweep NAME` runs one; stopped, the same command goes on."
     )
     table.caption_justify = "left"
-    for recipe in map(recipes.get, recipes.names()):
-        below = [*recipe.commands, ", ".join(recipe.tasks), _cost(recipe, costs)]
-        _add(table, recipe.name, recipe.reproduces, filter(None, below))
     return table
 
 
@@ -63,18 +63,16 @@ def data_of(task: Task) -> str:
     return f"reads {', '.join(task.data)}{lacks}"
 
 
-def _empty() -> Table:
+def _table(rows: Iterable[tuple[str, ...]]) -> Table:
     """Return a table in which a name takes one line, whatever the width."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column()
+    for name, title, *below in rows:
+        table.add_row(Text(name, style="bold"), Text(title))
+        for line in filter(None, below):
+            table.add_row("", Text(line, style="dim"))
     return table
-
-
-def _add(table: Table, name: str, title: str, below: Iterable[str]) -> None:
-    table.add_row(Text(name, style="bold"), Text(title))
-    for line in below:
-        table.add_row("", Text(line, style="dim"))
 
 
 def _cost(recipe: Recipe, costs: Costs) -> str:

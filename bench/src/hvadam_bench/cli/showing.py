@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn
+from rich.progress import BarColumn
 
 from hvadam_bench.analysis.grouping import describe_options
 from hvadam_bench.contenders import ABLATION, label
@@ -32,13 +31,17 @@ def run_and_show(config: RunConfig, store: Store, threads: int, console: Console
         print_line(f"{why}: run again", console)
     with Bars(console) as bars:
         record = run(config, store, watcher=bars.watch(), threads=threads)
-    for line in report(record, store.path(config), known):
-        print_line(line, console)
+    path = store.path(config)
+    print_line(_told(record), console)
+    print_line(
+        f"already recorded: {path}, delete it to run again" if known else f"recorded: {path}",
+        console,
+    )
     return record
 
 
-def report(record: Record, path: Path, known: bool) -> list[str]:
-    """Return how a run went, in two lines; `known` if it was recorded before."""
+def _told(record: Record) -> str:
+    """Return how a run went, in a line."""
     config, metric = record.config, record.metric
     parts = [record.status if not record.reason else f"{record.status}: {record.reason}"]
     if record.curve:
@@ -48,23 +51,14 @@ def report(record: Record, path: Path, known: bool) -> list[str]:
         parts.append(f"{number(record.test[metric], 4)} on test")
     parts.append(f"{seconds(record.train_seconds)} of training")
     options = "".join(f", {name} {value}" for name, value in config.options.items())
-    return [
-        f"{config.task} {config.scale}, {config.contender}{options}, seed {config.seed}: "
-        + "; ".join(part.rstrip(".") for part in parts),
-        f"already recorded: {path}, delete it to run again" if known else f"recorded: {path}",
-    ]
+    told = "; ".join(part.rstrip(".") for part in parts)
+    return f"{config.task} {config.scale}, {config.contender}{options}, seed {config.seed}: {told}"
 
 
 def gather_and_show(sweeps: Sequence[Sweep], workers: int | None, console: Console) -> bool:
-    """Run sweeps one after the other on this machine, and pack the records after each.
+    """Run sweeps one after the other here, and pack their records; return whether all ended well.
 
-    Args:
-        sweeps: What to run.
-        workers: Runs at a time; None for as many as there are cores.
-        console: Where progress and tables go.
-
-    Returns:
-        Whether all of them ran to their end.
+    There are as many workers as cores, if that is None.
     """
     finished = True
     for place, sweep in enumerate(sweeps, 1):
@@ -84,10 +78,10 @@ def sweep_and_show(
 
     Args:
         sweep: What to run.
-        engine: Where it runs; it is closed.
+        engine: Where it runs; it is closed then.
         console: Where progress and tables go.
-        about: What lines of progress begin with.
-        later: The seconds of what comes after it.
+        about: How lines of progress begin.
+        later: The seconds that what comes after it will take.
     """
     for line in sweep.discarded:
         print_line(f"{about}: {line}", console)
@@ -95,8 +89,19 @@ def sweep_and_show(
     if before.over:
         kept = f"{before.over:,} of {before.total:,} runs are recorded in {sweep.store.folder}"
         print_line(f"{about}: resuming, {kept}", console)
+    lines = Lines(console)
+    columns = ("{task.description}", BarColumn(bar_width=30), "{task.fields[note]}")
     try:
-        _run(sweep, engine, console, about, later)
+        with make_bars(console, *columns) as bars:
+            shown = bars.add_task(about, note="")
+
+            def watch(progress: Progress) -> None:
+                note = f"{progress.over:,} of {progress.total:,} runs, {_note(progress, later)}"
+                done = progress.over + progress.part
+                bars.update(shown, completed=done, total=progress.total, note=note)
+                lines.tell(f"{about}: {note}")
+
+            sweep.run(engine, watch)
     except KeyboardInterrupt:
         print_line("stopping: the runs under way write their checkpoints", console)
         raise
@@ -108,25 +113,6 @@ def sweep_and_show(
     for line in _lost(sweep):
         print_line(line, console)
     return not sweep.refused and not sweep.lost
-
-
-def _run(sweep: Sweep, engine: Engine, console: Console, about: str, later: float) -> None:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        TextColumn("{task.fields[note]}"),
-    )
-    lines = Lines(console)
-    with make_bars(console, *columns) as bars:
-        shown = bars.add_task(about, note="")
-
-        def watch(progress: Progress) -> None:
-            note = f"{progress.over:,} of {progress.total:,} runs, {_note(progress, later)}"
-            done = progress.over + progress.part
-            bars.update(shown, completed=done, total=progress.total, note=note)
-            lines.tell(f"{about}: {note}")
-
-        sweep.run(engine, watch)
 
 
 def _show_results(sweep: Sweep, console: Console) -> None:

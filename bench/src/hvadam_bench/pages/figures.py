@@ -113,11 +113,6 @@ def legend_line(contender: str) -> Line2D:
 def plain_ticks(axis: Axis) -> None:
     """Label a logarithmic axis at 1, 2, 5, 10, ... instead of powers of ten."""
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    plain_numbers(axis)
-
-
-def plain_numbers(axis: Axis) -> None:
-    """Write a logarithmic axis's ticks as plain numbers, the large ones only."""
     axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
     axis.set_minor_formatter(NullFormatter())
 

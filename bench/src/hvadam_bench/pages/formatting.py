@@ -6,7 +6,7 @@ Pages and the terminal write numbers with these functions alone, so that none lo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -23,13 +23,9 @@ _MOST_DECIMALS = 6
 
 
 def measure(metric: str, measured: Container[str]) -> str:
-    """Return what a metric is called, given all that was measured beside it.
+    """Return what a metric is called, given all that was measured with it.
 
     A Fréchet distance is FID with the features of Inception only, where "fid" is measured too.
-
-    Example:
-        >>> measure("valid_loss", ()), measure("frechet", ()), measure("frechet", {"fid"})
-        ('valid loss', 'Fréchet distance (not FID)', 'FID')
     """
     if metric == "frechet":
         return "FID" if "fid" in measured else NOT_FID
@@ -41,11 +37,6 @@ class Units:
 
     The spread over seeds decides how many decimals they have. Accuracies are percentages; those
     that are given as shares are made so.
-
-    Example:
-        >>> units = Units(statistics.Metric("accuracy", "max"), [[0.91, 0.93], [0.914]])
-        >>> units.value(0.914), units.change(-0.005), units.name
-        ('91.4', '−0.5', 'accuracy, %')
     """
 
     def __init__(
@@ -63,21 +54,18 @@ class Units:
         counted = f" in {name}" if " " in name else f" {name}"
         self.unit = " points" if percent else counted
         written = [[value * self.factor for value in group] for group in finite]
-        decimals = _decimals(written)
+        largest = max((abs(value) for group in written for value in group), default=0.0)
+        # So many decimals that the typical contender's spread over seeds has two digits.
+        spreads = sorted(max(group) - min(group) for group in written if len(set(group)) > 1)
+        spread = max(spreads[len(spreads) // 2] if spreads else 0.01 * largest, 1e-5 * largest)
+        decimals = 3 if spread <= 0 else max(0, 1 - math.floor(math.log10(spread)))
         self.decimals = min(_MOST_DECIMALS, decimals)
         # Where all are tiny, decimals would be zeros: significant digits instead, at least two.
-        largest = max((abs(value) for group in written for value in group), default=0.0)
         tiny = decimals > _MOST_DECIMALS and 0 < largest < 1e-3
         self._digits = max(2, decimals + math.floor(math.log10(largest)) + 1) if tiny else 0
 
     def value(self, value: float) -> str:
-        """Return a value; a run that came to no end has none. One that is not 0 does not look so.
-
-        Example:
-            >>> losses = Units(statistics.Metric("loss", "min"), [[0.5, 0.6], [3.2e-8]])
-            >>> losses.value(0.55), losses.value(3.2e-8), losses.value(0.0)
-            ('0.55', '3.2e-8', '0.00')
-        """
+        """Return a value; a run that diverged has none. One that is not 0 does not look so."""
         if math.isnan(value):
             return NOTHING
         if math.isinf(value):
@@ -89,22 +77,10 @@ class Units:
         """Return a difference with its sign."""
         if math.isnan(value):
             return NOTHING
-        if math.isinf(value):
-            return infinity(value)
-        return _plus(self._write(value), value)
-
-    def bound(self, value: float) -> str:
-        """Return an end of an interval of differences, without a plus."""
-        return self.change(value).removeprefix("+")
+        return _infinity(value) if math.isinf(value) else _plus(self._write(value), value)
 
     def spread(self, middle: float, interval: statistics.Interval | None) -> str:
-        """Return a value with its interval, if it has one.
-
-        Example:
-            >>> units = Units(statistics.Metric("perplexity", "min"), [[51.1, 50.1, 51.4]])
-            >>> units.spread(51.1, statistics.Interval(50.1, 51.4, 0.95))
-            '51.1 [50.1, 51.4]'
-        """
+        """Return a value with its interval, if it has one."""
         if interval is None:
             return self.value(middle)
         return ranged(middle, interval.low, interval.high, self.value)
@@ -112,17 +88,13 @@ class Units:
     def difference(
         self, middle: float, interval: statistics.Interval, *, settled: bool = False
     ) -> str:
-        """Return a difference with its interval; a settled one shows however small it is.
+        """Return a difference with its interval; a settled one shows however small it is."""
+        write = self.change
+        if settled and not _shows(write(middle)):
 
-        Example:
-            >>> units = Units(statistics.Metric("accuracy", "max"), [[91.0, 93.0]])
-            >>> units.difference(97.0 - 98.05, statistics.Interval(-2.0, 0.0, 0.99))
-            '−1.1 [−2.0, 0.0]'
-            >>> units.difference(1e-3, statistics.Interval(5e-4, 2e-3, 0.99), settled=True)
-            '+0.001 [+0.0005, +0.002]'
-        """
-        hidden = settled and not _shows(self.change(middle))
-        write = (lambda x: _tiny(x * self.factor)) if hidden else self.change
+            def write(value: float) -> str:
+                return _plus(_signed(number(value * self.factor, 1)), value)
+
         return ranged(middle, interval.low, interval.high, write)
 
     def _write(self, value: float) -> str:
@@ -137,10 +109,6 @@ def fixed(x: float, decimals: int) -> str:
 
     It is the decimal number that is rounded, not the binary one that stands for it: what is shown
     does not depend on how the same number was computed.
-
-    Example:
-        >>> fixed(-1.05, 1), fixed(97.0 - 98.05, 1), fixed(2.675, 2), fixed(-0.04, 1)
-        ('−1.1', '−1.1', '2.68', '0.0')
     """
     known = Decimal(f"{x:.{_KNOWN_DIGITS}g}")
     text = f"{known.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP):f}"
@@ -148,24 +116,14 @@ def fixed(x: float, decimals: int) -> str:
 
 
 def ranged(middle: float, low: float, high: float, write: Callable[[float], str]) -> str:
-    """Return a median with its interval in brackets; brackets mean that and nothing else.
-
-    Example:
-        >>> ranged(1.5, 1.0, 2.0, "{:.1f}".format)
-        '1.5 [1.0, 2.0]'
-    """
+    """Return a value with its interval in brackets; brackets mean that and nothing else."""
     return f"{write(middle)} [{write(low)}, {write(high)}]"
 
 
 def quartiles(
     middle: float | None, low: float | None, high: float | None, write: Callable[[Any], str]
 ) -> str:
-    """Return a median of repeated measurements and, in parentheses, the quartiles around it.
-
-    Example:
-        >>> quartiles(1.5, 1.0, 2.0, "{:.1f}".format)
-        '1.5 (1.0 to 2.0)'
-    """
+    """Return a median of repeated measurements and, in parentheses, the quartiles around it."""
     return f"{write(middle)} ({write(low)} to {write(high)})"
 
 
@@ -174,14 +132,6 @@ def relative(amount: float, low: float, high: float, margin: float) -> str:
 
     As a ratio, ours over theirs, so that below 1 is better; in percent where so little matters that
     it is better told so. An interval without bounds is left out.
-
-    Example:
-        >>> relative(math.log(2), 0.0, math.log(4), margin=0.223)
-        '×0.50 [0.25, 1.0]'
-        >>> relative(math.log(2), 0.0, math.log(4), margin=0.005)
-        '−50% [−75, 0]'
-        >>> relative(0.01, -math.inf, math.inf, margin=0.005)
-        '−1.00%'
     """
     ends = [math.exp(-end) for end in (amount, high, low)]
     if margin < CLOSE:
@@ -196,25 +146,13 @@ def relative(amount: float, low: float, high: float, margin: float) -> str:
 
 
 def smallest(margin: float) -> str:
-    """Return the smallest difference of logarithms that matters.
-
-    Example:
-        >>> smallest(math.log(1.25)), smallest(math.log(1.005))
-        ('a factor of 1.25', '0.5%')
-    """
+    """Return the smallest difference of logarithms that matters."""
     factor = math.exp(margin)
     return f"{100 * (factor - 1):.3g}%" if margin < CLOSE else f"a factor of {factor:.3g}"
 
 
 def times(x: float) -> str:
-    """Return a ratio in two digits.
-
-    Example:
-        >>> times(0.5), times(0.034), times(12.3), times(math.inf)
-        ('0.50', '0.034', '12', '∞')
-        >>> times(0.03), times(1.25), times(1e-5), times(100.0)
-        ('0.030', '1.2', '1e-5', '100')
-    """
+    """Return a ratio in two digits."""
     if math.isinf(x):
         return "∞"
     if 9.95 <= x < 1e5:
@@ -223,38 +161,19 @@ def times(x: float) -> str:
 
 
 def signed(x: float, decimals: int) -> str:
-    """Return a difference with its sign and so many decimals; 0 has none.
-
-    Example:
-        >>> signed(0.444, 2), signed(-0.5, 2), signed(0.001, 2), signed(math.inf, 2)
-        ('+0.44', '−0.50', '0.00', '+∞')
-    """
-    if math.isinf(x):
-        return infinity(x)
-    return _plus(fixed(x, decimals), x)
+    """Return a difference with its sign and so many decimals; 0 has none."""
+    return _infinity(x) if math.isinf(x) else _plus(fixed(x, decimals), x)
 
 
 def share(x: float) -> str:
-    """Return a share in percent, which is 0% or 100% only if it is so exactly.
-
-    Example:
-        >>> share(0.25), share(0.001), share(0.999), share(1.0)
-        ('25%', '<1%', '>99%', '100%')
-    """
+    """Return a share in percent, which is 0% or 100% only if it is so exactly."""
     if 0.995 <= x < 1:
         return ">99%"
     return "<1%" if 0 < x < 0.005 else f"{100 * x:.0f}%"
 
 
 def number(x: float | None, digits: int = 3) -> str:
-    """Return a number of so many digits, without a plus in its exponent.
-
-    Example:
-        >>> number(1234567.0), number(-0.5), number(0.0), number(None), number(20772.0)
-        ('1.23e6', '-0.5', '0', '–', '20,800')
-        >>> number(412.0, 2)
-        '410'
-    """
+    """Return a number of so many digits, without a plus in its exponent."""
     if x is None:
         return NOTHING
     if 10**digits <= abs(x) < 1e5:
@@ -264,45 +183,24 @@ def number(x: float | None, digits: int = 3) -> str:
 
 
 def three_digits(value: float) -> str:
-    """Return a number with three significant digits and never an exponent.
-
-    Example:
-        >>> three_digits(0.5), three_digits(12.34), three_digits(1234.0)
-        ('0.50', '12.3', '1234')
-    """
+    """Return a number with three significant digits and never an exponent."""
     whole = len(str(int(abs(value)))) if abs(value) >= 1 else 1
     return f"{value:.{max(0, 3 - whole)}f}"
 
 
 def amount(count: float) -> str:
-    """Return a count, in millions if it is large.
-
-    Example:
-        >>> amount(4e6), amount(10000)
-        ('4M', '10,000')
-    """
+    """Return a count, in millions if it is large."""
     return f"{count / 1e6:g}M" if count >= 1e6 else f"{count:,.0f}"
 
 
 def rate(lr: float) -> str:
-    """Return a learning rate, shortly.
-
-    Example:
-        >>> rate(0.001), rate(0.03), rate(0.3)
-        ('1e-3', '3e-2', '0.3')
-    """
+    """Return a learning rate, shortly."""
     mantissa, _, exponent = f"{lr:.2e}".partition("e")
-    digits = mantissa.rstrip("0").rstrip(".")
-    return f"{digits}e{int(exponent)}" if not 0.1 <= lr < 100 else f"{lr:g}"
+    return f"{lr:g}" if 0.1 <= lr < 100 else f"{float(mantissa):g}e{int(exponent)}"
 
 
 def seconds(value: float) -> str:
-    """Return a time that was measured.
-
-    Example:
-        >>> seconds(0.00123), seconds(4.56), seconds(75.0), seconds(8000.0)
-        ('1.23 ms', '4.56 s', '75.0 s', '133 min')
-    """
+    """Return a time that was measured."""
     if not math.isfinite(value):
         return NOTHING
     if value < 1:
@@ -311,12 +209,7 @@ def seconds(value: float) -> str:
 
 
 def duration(value: float) -> str:
-    """Return a rough time in the largest unit of which there are at least two.
-
-    Example:
-        >>> duration(40), duration(600), duration(7200), duration(9e5)
-        ('40 s', '10 min', '2 h', '10 days')
-    """
+    """Return a rough time in the largest unit of which there are at least two."""
     for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
         if value >= 2 * size:
             return f"{value / size:.0f} {unit}"
@@ -324,49 +217,24 @@ def duration(value: float) -> str:
 
 
 def listed(parts: Iterable[str]) -> str:
-    """Return a list in words, with commas and "and" before the last.
-
-    Example:
-        >>> listed(["a", "b", "c"]), listed(["a"]), listed([])
-        ('a, b and c', 'a', 'nothing')
-    """
+    """Return a list in words, with commas and "and" before the last."""
     *before, last = list(parts) or ["nothing"]
     return f"{', '.join(before)} and {last}" if before else last
 
 
 def counted(count: int, unit: str, units: str = "") -> str:
-    """Return how many of something there are.
-
-    Example:
-        >>> counted(1, "task"), counted(2396, "run"), counted(2, "study", "studies")
-        ('1 task', '2,396 runs', '2 studies')
-    """
+    """Return how many of something there are."""
     return f"{count:,} {unit if count == 1 else units or unit + 's'}"
 
 
 def spanned(counts: Iterable[float]) -> str:
-    """Return the smallest and the largest of some numbers, or the one that they are.
-
-    Example:
-        >>> spanned([970, 1320, 990]), spanned([5, 5])
-        ('970 to 1,320', '5')
-    """
+    """Return the smallest and the largest of some numbers, or the one that they are."""
     found = sorted(set(counts)) or [0]
-    ends = dict.fromkeys((found[0], found[-1]))
-    return " to ".join(f"{end:,}" for end in ends)
+    return " to ".join(f"{end:,}" for end in dict.fromkeys((found[0], found[-1])))
 
 
-def infinity(x: float) -> str:
-    """Return the sign of an infinity before its own."""
+def _infinity(x: float) -> str:
     return "+∞" if x > 0 else f"{MINUS}∞"
-
-
-def _decimals(groups: Sequence[Sequence[float]]) -> int:
-    """Return how many decimals show the typical contender's spread over seeds in two digits."""
-    spreads = sorted(max(group) - min(group) for group in groups if len(set(group)) > 1)
-    largest = max((abs(value) for group in groups for value in group), default=0.0)
-    spread = max(spreads[len(spreads) // 2] if spreads else 0.01 * largest, 1e-5 * largest)
-    return 3 if spread <= 0 else max(0, 1 - math.floor(math.log10(spread)))
 
 
 def _shows(text: str) -> bool:
@@ -382,8 +250,3 @@ def _signed(text: str) -> str:
 def _plus(text: str, x: float) -> str:
     """Return a number as written with a plus, if it is one that shows above 0."""
     return f"+{text}" if x > 0 and _shows(text) else text
-
-
-def _tiny(x: float) -> str:
-    """Return a difference of less than the last digit that values have."""
-    return _plus(_signed(number(x, 1)), x)

@@ -28,14 +28,7 @@ class Markdown(str):
 
 
 def escape(text: str) -> str:
-    r"""Return a text on one line in which nothing can end a cell or start markup.
-
-    Example:
-        >>> escape("a|b *c* <i> bits_per_sign [1.5, 2.5] < 3")
-        'a\\|b \\*c\\* \\<i> bits_per_sign [1.5, 2.5] < 3'
-        >>> escape(Markdown("**bold**"))
-        '**bold**'
-    """
+    r"""Return a text on one line in which nothing can end a cell or start markup."""
     if isinstance(text, Markdown):
         return text
     return _ESCAPED.sub(r"\\\g<0>", text).replace("\n", " ")
@@ -45,12 +38,6 @@ def wrap(text: str) -> str:
     """Return Markdown with paragraphs and list items filled to lines of at most 100 signs.
 
     Tables, headings, pictures, comments and code stay as they are; several empty lines become one.
-
-    Example:
-        >>> wrap("One\\nsentence.\\n\\n\\n| a table |")
-        'One sentence.\\n\\n| a table |'
-        >>> wrap("1. " + 16 * "a word " + "[1, 2]").splitlines()[-1]
-        '   a word a word [1, 2]'
     """
     lines: list[str] = []
     paragraph: list[str] = []
@@ -109,15 +96,7 @@ class Section(NamedTuple):
 
 
 def sections(text: str, level: int = 2) -> list[Section]:
-    """Return the sections of a page of ours, as HTML.
-
-    Example:
-        >>> [one] = sections("## A b\\n\\n![c](d/e.png)\\n\\nA *caption*.\\n\\nMore.\\n")
-        >>> one.id, one.body
-        ('a-b', Markup('<p>More.</p>\\n'))
-        >>> one.picture
-        Picture(about='c', file='e.png', caption=Markup('A <em>caption</em>.'))
-    """
+    """Return the sections of a page of ours, as HTML."""
     found = []
     for one in re.split(rf"^{'#' * level} ", text, flags=re.MULTILINE)[1:]:
         title, _, rest = one.partition("\n")
@@ -130,22 +109,12 @@ def sections(text: str, level: int = 2) -> list[Section]:
 
 
 def to_html(text: str) -> Markup:
-    r"""Return Markdown within a paragraph as HTML.
-
-    Example:
-        >>> to_html(r"`hidden_scale=0` is **<** 1\*")
-        Markup('<code>hidden_scale=0</code> is <strong>&lt;</strong> 1*')
-    """
+    r"""Return Markdown within a paragraph as HTML."""
     return Markup(_parser().renderInline(text))
 
 
 def to_plain(text: str) -> str:
-    """Return Markdown without its marks, for a terminal.
-
-    Example:
-        >>> to_plain("**holds** on `f1`, see [the valley](valley.md)")
-        'holds on f1, see the valley'
-    """
+    """Return Markdown without its marks, for a terminal."""
     text = re.sub(r"(?<!\\)!?\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("<br>", ", ")
     text = re.sub(r"(?<!\\)(\*\*|\*|`)", "", text)
     return re.sub(r"\\([\\`*_|<\[])", r"\1", text)

@@ -13,29 +13,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from hvadam_bench import contenders
-from hvadam_bench.contenders import ABLATION, OURS, REFERENCE, label, rank
-
-__all__ = [
-    "ABLATION",
-    "BLUE",
-    "DARK",
-    "GREEN",
-    "GREY",
-    "LIGHT",
-    "OURS",
-    "RED",
-    "REFERENCE",
-    "Ground",
-    "Hue",
-    "Look",
-    "ground",
-    "label",
-    "line",
-    "look",
-    "on_ground",
-    "rank",
-    "shade",
-]
+from hvadam_bench.contenders import OURS, label
 
 
 class Ground(NamedTuple):
@@ -132,13 +110,7 @@ def ground() -> Ground:
 
 
 def shade(hue: Hue) -> str:
-    """Return a hue's shade on the ground that is drawn on.
-
-    Example:
-        >>> with on_ground(DARK):
-        ...     shade(BLUE)
-        '#4AA8E0'
-    """
+    """Return a hue's shade on the ground that is drawn on."""
     return hue.dark if ground() is DARK else hue.light
 
 
@@ -148,10 +120,6 @@ def look(entrant: str) -> Look:
     HVAdam has the one wide solid line; who is not in the registry is grey and dotted. A variant of
     HVAdam has its colour, with dashes by the variant's name; one of another contender has a hue by
     it as well.
-
-    Example:
-        >>> look("padam (p 1/8)").label
-        'Padam (p 1/8)'
     """
     name, _, variant = entrant.partition(" (")
     hue, dash = _LOOKS.get(name) or _free(name)
@@ -164,12 +132,7 @@ def look(entrant: str) -> Look:
 
 
 def line(entrant: str) -> dict[str, Any]:
-    """Return how matplotlib draws a contender's line on the ground chosen.
-
-    Example:
-        >>> line("hvadam")["ls"], line("adam")["ls"]
-        ('-', (0, (3.5, 2.0)))
-    """
+    """Return how matplotlib draws a contender's line on the ground chosen."""
     found = look(entrant)
     dashes: Any = "-"
     if found.dash != _SOLID:

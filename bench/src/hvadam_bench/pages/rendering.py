@@ -40,11 +40,9 @@ FILTERS: dict[str, Callable[..., str]] = {
 
 
 def render(template: str | Path, **content: Any) -> str:
-    """Return a page.
+    """Return a page of a template, ``page.html.j2`` or the path of one elsewhere.
 
-    Args:
-        template: Such as ``page.html.j2``, or the path of one elsewhere.
-        content: What the template names; a name that is missing is an error.
+    A name that the template has and `content` has not is an error.
     """
     page = _environment().get_template(str(template)).render(**content)
     return page if _is_html(str(template)) else markdown.wrap(page) + "\n"
@@ -53,11 +51,7 @@ def render(template: str | Path, **content: Any) -> str:
 def say(template: str | Path, macro: str, *arguments: Any, **named: Any) -> str:
     """Return what a macro of a template of plain words says, a line for each of its paragraphs.
 
-    Args:
-        template: As for `render`; its words are escaped where they are shown.
-        macro: Its name there.
-        arguments: The macro's.
-        named: The macro's, by name.
+    The arguments are the macro's. Its words are escaped where they are shown.
     """
     spoken = getattr(_environment().get_template(str(template)).module, macro)
     paragraphs = str(spoken(*arguments, **named)).split("\n\n")

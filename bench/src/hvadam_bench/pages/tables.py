@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -49,14 +49,6 @@ class Table:
         title: What it is of.
         reading: How to read it; a line each.
         right: The columns, by their place, whose numbers stand below each other.
-
-    Example:
-        >>> table = Table(["", "loss"], [[Cell.of("adamw"), "0.5"], ["a|b"]])
-        >>> print(table.markdown())
-        |  | loss |
-        |---|---|
-        | AdamW | 0.5 |
-        | a\\|b |  |
     """
 
     heads: Sequence[str]
@@ -64,6 +56,14 @@ class Table:
     title: str = ""
     reading: str = ""
     right: Sequence[int] = ()
+
+    @classmethod
+    def of_rows(
+        cls, rows: Sequence[Mapping[str, Cell | str]], title: str = "", reading: str = ""
+    ) -> Table:
+        """Return the table of rows that name their columns, which are the same in all."""
+        heads = list(rows[0]) if rows else []
+        return cls(heads, [list(row.values()) for row in rows], title, reading)
 
     @property
     def cells(self) -> list[list[Cell]]:

@@ -11,21 +11,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 
 from hvadam._version import __version__
 from hvadam_bench import tasks
 from hvadam_bench.analysis import statistics
 from hvadam_bench.analysis.grouping import TaskResults, command, group, statuses
-from hvadam_bench.analysis.judging import judge_against
+from hvadam_bench.contenders import OURS, rank
 from hvadam_bench.pages.formatting import measure
-from hvadam_bench.pages.palette import OURS, look, rank
+from hvadam_bench.pages.markdown import escape, wrap
+from hvadam_bench.pages.palette import look
 from hvadam_bench.pages.rendering import asset, embed, render
 from hvadam_bench.pages.report import charts
 from hvadam_bench.pages.report.answers import Answer, answer_of, overall
-from hvadam_bench.pages.report.samples import Samples, samples
-from hvadam_bench.pages.report.tables import tables_of
+from hvadam_bench.pages.standings import ablation, results
 from hvadam_bench.pages.tables import Cell, Table
+from hvadam_bench.running.files import write_atomically
 from hvadam_bench.running.records import Record, Store
 from hvadam_bench.running.sources import current
 
@@ -34,6 +36,27 @@ ABOUT = (
     "common, once what zigzags has cancelled. It takes a second step along that vector, the longer "
     "the better the vector agrees with the momentum."
 )
+
+
+def write(
+    store: Store, out: Path, *, with_markdown: bool = False, paths: Path | None = None
+) -> list[Path]:
+    """Write the page and, if asked, its tables as Markdown beside it; return what was written.
+
+    Records that cannot be read, or that other code than today's made, are left out and named.
+
+    Args:
+        store: Where the records are.
+        out: The page.
+        with_markdown: Also write the tables, to `out` with the ending ``.md``.
+        paths: A picture of paths on a toy function to show before the tasks, if there is one.
+    """
+    pages = {out: render_html(store, paths.read_bytes() if paths else None)}
+    if with_markdown:
+        pages[out.with_suffix(".md")] = render_markdown(store)
+    for path, text in pages.items():
+        write_atomically(path, text.encode())
+    return list(pages)
 
 
 @dataclass(frozen=True)
@@ -50,7 +73,7 @@ class Section:
 
     @property
     def conditions(self) -> str:
-        """Return the scale, and what else is not as usual."""
+        """Return the scale, and what is not as usual."""
         said = [f"{self.task.scale} scale"]
         if self.task.protocol != "standard":
             said.append(f"{self.task.protocol} protocol")
@@ -64,20 +87,17 @@ class Section:
 
     @property
     def published(self) -> str:
-        """Return where the paper's numbers beside ours are from, or why there are none.
-
-        It is empty for a task without published numbers.
-        """
+        """Return where the paper's numbers are from, or why there are none, if it has some."""
         runs = [run for one in self.task.contenders.values() for run in one.judged]
         sources = {run.published_from for run in runs if run.published is not None}
         task = tasks.get(self.task.task) if self.task.task in tasks.names() else None
-        if not sources and not (task and task.published):
-            return ""
         if sources:
             return (
                 "Published numbers stand beside ours, whose protocol is theirs as far as that is "
                 f"known. {' '.join(sorted(sources))}"
             )
+        if not (task and task.published):
+            return ""
         missing = "The paper's numbers are not shown: these runs"
         if self.task.scale != "paper":
             return f"{missing} are at {self.task.scale} scale, which is not its protocol."
@@ -87,47 +107,32 @@ class Section:
 
     @cached_property
     def tables(self) -> list[Table]:
-        """Return what the task measured, the results first."""
-        return tables_of(self.task)
+        """Return the results, and the ablation where it was run."""
+        return [one for one in (results(self.task), ablation(self.task)) if one.rows]
 
     @cached_property
     def charts(self) -> list[charts.Chart]:
         """Return curves over steps and over learning rates, as far as there are any."""
-        found = (charts.curves(self.task), charts.rates(self.task))
-        return [chart for chart in found if chart]
+        return [one for one in (charts.curves(self.task), charts.rates(self.task)) if one]
 
-
-@dataclass(frozen=True)
-class Links:
-    """What a table's cells lead to: the records behind them, and intervals drawn to one scale."""
-
-    places: Mapping[str, int]
-    reach: float
-
-    @classmethod
-    def of(cls, section: Section, places: Mapping[str, int]) -> Links:
-        """Return the links of a section; a few intervals that are far out may end at the edge."""
-        cells = [cell for table in section.tables for row in table.cells for cell in row]
+    @cached_property
+    def reach(self) -> float:
+        """Return how far drawn intervals go; a few that are far out may end at the edge."""
+        cells = [cell for table in self.tables for row in table.cells for cell in row]
         found = [cell.judgement.effect for cell in cells if cell.judgement]
         ends = [abs(end) for one in found for end in (one.estimate, *one.interval[:2])]
         finite = sorted(filter(math.isfinite, ends))
-        return cls(places, 1.2 * statistics.quantile(finite, 0.75) if any(finite) else 1.0)
+        return 1.2 * statistics.quantile(finite, 0.75) if any(finite) else 1.0
 
-    def runs(self, cell: Cell) -> str:
-        """Return the places of a cell's records in the list of all."""
-        return ",".join(map(str, sorted(self.places[run.config.key] for run in cell.records)))
-
-    def whisker(self, cell: Cell) -> dict[str, Any] | None:
+    def whisker(self, cell: Cell) -> dict[str, Any]:
         """Return an interval from 0 to 100, with 50 for no difference and better to the right."""
-        found = cell.judgement
-        if found is None:
-            return None
-
-        def place(value: float) -> float:
-            return round(50 + 47 * max(-1.0, min(1.0, value / self.reach)), 1)
-
-        low, high, middle = map(place, (*found.effect.interval[:2], found.effect.estimate))
-        return {"low": low, "middle": middle, "high": high, "verdict": found.verdict}
+        assert cell.judgement is not None
+        effect = cell.judgement.effect
+        low, high, middle = (
+            round(50 + 47 * max(-1.0, min(1.0, value / self.reach)), 1)
+            for value in (*effect.interval[:2], effect.estimate)
+        )
+        return {"low": low, "middle": middle, "high": high, "verdict": cell.judgement.verdict}
 
 
 def sections_of(store: Store, records: Iterable[Record]) -> list[Section]:
@@ -149,32 +154,30 @@ def render_html(store: Store, paths: bytes | None = None) -> str:
     records = sorted(found, key=_order)
     sections = sections_of(store, records)
     places = {record.config.key: place for place, record in enumerate(records)}
-    pictures = {one.id: made for one in sections if (made := samples(one.task, store))}
-    profiles = _profiles([one.task for one in sections])
+    pictures = {one.id: made for one in sections if (made := charts.samples(one.task, store))}
     contenders = list(dict.fromkeys(name for one in sections for name in one.task.contenders))
+    looks = {name: look(name) for name in contenders}
     drawn = {f"{one.id}-{chart['kind']}": chart for one in sections for chart in one.charts}
-    drawn |= {f"profile-{scale}": chart for scale, chart in profiles.items()}
-    few = _few(sections)
     content = {
-        "few": few,
         "runs": [_run(record, store) for record in records],
-        "looks": {name: look(name)._asdict() for name in contenders},
+        "looks": {name: one._asdict() for name, one in looks.items()},
         "charts": drawn,
     }
+    made_with = Counter(
+        json.dumps(record.environment, indent=1, sort_keys=True) for record in records
+    )
     return render(
         "report.html.j2",
         title=_title(sections),
         overall=overall(one.answer for one in sections),
         about=ABOUT if OURS in contenders else "",
-        few=few,
         paths=base64.b64encode(paths).decode() if paths else "",
         sections=sections,
-        links={one.id: Links.of(one, places) for one in sections},
+        places=lambda cell: sorted(places[run.config.key] for run in cell.records),
         samples=pictures,
-        profiles=profiles,
-        looks={name: look(name) for name in contenders},
+        looks=looks,
         colours={name: place for place, name in enumerate(contenders)},
-        environments=_environments(records),
+        environments=made_with.most_common(),
         statuses=statuses(records),
         total=len(records),
         left_out=left_out,
@@ -182,7 +185,7 @@ def render_html(store: Store, paths: bytes | None = None) -> str:
         version=__version__,
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         content=embed(content),
-        packed=_packed(pictures),
+        packed={name: embed(charts.packed(one)) for name, one in pictures.items()},
         plotly=_plotly() if drawn else "",
         style=asset("report.css"),
         script=asset("report.js") + asset("tables.js"),
@@ -192,37 +195,20 @@ def render_html(store: Store, paths: bytes | None = None) -> str:
 def render_markdown(store: Store) -> str:
     """Return verdicts and tables, without charts."""
     sections = sections_of(store, current(store.contents())[0])
-    told = overall(one.answer for one in sections)
-    return render("report.md.j2", title=_title(sections), sections=sections, overall=told)
+    said = [f"# {escape(_title(sections))}", escape(overall(one.answer for one in sections))]
+    for one in sections:
+        said.append(f"## {escape(f'{one.task.title} ({one.conditions})')}")
+        said += [escape(one.answer.told), one.published]
+        for table in one.tables:
+            said += [f"**{table.title}**", table.markdown()]
+            said += map(escape, table.reading.splitlines())
+    return wrap("\n\n".join(said)) + "\n"
 
 
 def _title(sections: Sequence[Section]) -> str:
     if not sections:
         return "No records"
     return sections[0].task.title if len(sections) == 1 else f"{len(sections)} tasks compared"
-
-
-def _few(sections: Sequence[Section]) -> list[str]:
-    """Return the two that a reader compares first: HVAdam or the best, and the reference."""
-    found = [one for one in sections if one.task.reference]
-    if not found:
-        return []
-    task = found[0].task
-    reference = task.reference.name if task.reference else ""
-    judged = judge_against(task, reference)
-    best = max(judged, key=lambda name: judged[name].effect.estimate, default=reference)
-    return list(dict.fromkeys([OURS if OURS in judged else best, reference]))
-
-
-def _packed(pictures: Mapping[str, Samples]) -> dict[str, Any]:
-    return {name: embed(one.packed()) for name, one in pictures.items()}
-
-
-def _profiles(told: Sequence[TaskResults]) -> dict[str, charts.Chart]:
-    """Return one profile per scale that has several tasks."""
-    scales = dict.fromkeys(task.scale for task in told)
-    found = {s: charts.profile([task for task in told if task.scale == s]) for s in scales}
-    return {scale: chart for scale, chart in found.items() if chart}
 
 
 def _order(record: Record) -> tuple[Any, ...]:
@@ -232,7 +218,7 @@ def _order(record: Record) -> tuple[Any, ...]:
     return (rank(config.entrant), record.role == "tuning", lr, config.seed, config.key)
 
 
-def _run(record: Record, store: Store) -> dict[str, Any]:
+def _run(record: Record, store: Store) -> Mapping[str, Any]:
     """Return what the list of records behind a cell shows of one."""
     config = record.config
     value = record.test.get(record.metric)
@@ -249,22 +235,6 @@ def _run(record: Record, store: Store) -> dict[str, Any]:
         "path": store.where(config),
         "command": command(config),
     }
-
-
-def _environments(records: Iterable[Record]) -> list[tuple[int, list[tuple[str, str]]]]:
-    """Return what the runs were made with, and how many of them."""
-    counts = Counter(json.dumps(record.environment, sort_keys=True) for record in records)
-    return [(n, list(_flat(json.loads(text)))) for text, n in counts.most_common()]
-
-
-def _flat(plain: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    for name, value in plain.items():
-        if isinstance(value, Mapping):
-            yield name, ", ".join(f"{key} {inner}" for key, inner in value.items())
-        elif isinstance(value, list):
-            yield name, ", ".join(map(str, value))
-        else:
-            yield name, str(value)
 
 
 @cache

@@ -1,13 +1,12 @@
-// Draws the charts, leafs through samples, toggles contenders, and lists the runs behind a cell. The
+// Draws the charts, leafs through samples, and lists the runs behind a cell. The
 // numbers are all in the JSON elements; Plotly is unpacked when the first chart comes into view.
 "use strict";
 
 const content = JSON.parse(document.getElementById("content").textContent);
-const hidden = new Set(Object.keys(content.looks).filter((name) => /^hvadam\d$/.test(name)));
 const dark = matchMedia("(prefers-color-scheme: dark)");
+// On a touch screen dragging scrolls the page.
 const coarse = matchMedia("(pointer: coarse), (max-width: 760px)");
-const bar = document.querySelector(".contenders");
-const charts = new Map(); // figure element -> {chart, x, zoom}
+const charts = new Map(); // figure element -> {chart, x, drawn}
 
 // ---- Plotly
 
@@ -50,26 +49,27 @@ function line(contender, more) {
     type: "scatter",
     mode: "lines",
     name: escaped(look.label),
+    legendgroup: contender,
+    // The steps of the ablation would crowd a chart.
+    visible: /^hvadam\d$/.test(contender) ? "legendonly" : true,
     line: { color: colour(contender), width: look.width, dash: look.dash },
     ...more,
   };
 }
 
 function curves(chart, by) {
-  const shown = chart.traces.filter((trace) => !hidden.has(trace.contender));
-  // Bands of many contenders would cover each other: then only the two that matter most have one.
-  const banded = (name) => shown.length <= 4 || content.few.includes(name);
-  const bands = shown.filter((trace) => banded(trace.contender)).map((trace) => {
+  // Bands of many contenders would cover each other.
+  const bands = (chart.traces.length <= 4 ? chart.traces : []).map((trace) => {
     const kept = trace.y.map((_, i) => i).filter((i) => trace.low[i] !== null && trace.high[i] !== null);
     const there = kept.map((i) => trace[by][i]);
-    return {
-      type: "scatter", mode: "lines", fill: "toself", hoverinfo: "skip", line: { width: 0 },
+    return line(trace.contender, {
+      fill: "toself", hoverinfo: "skip", line: { width: 0 }, showlegend: false,
       fillcolor: translucent(colour(trace.contender), 0.16),
       x: [...there, ...there.toReversed()],
       y: [...kept.map((i) => trace.high[i]), ...kept.toReversed().map((i) => trace.low[i])],
-    };
+    });
   });
-  const lines = shown.map((trace) => line(trace.contender, {
+  const lines = chart.traces.map((trace) => line(trace.contender, {
     x: trace[by], y: trace.y,
     customdata: trace.y.map((_, i) => [trace.low[i] ?? "diverged", trace.high[i] ?? "diverged", trace.n, trace.steps[i], trace.seconds?.[i]]),
     hovertemplate: "<b>%{fullData.name}</b>: %{y:.5~g}<br>quartiles %{customdata[0]:.5~g} to %{customdata[1]:.5~g}"
@@ -82,7 +82,6 @@ function curves(chart, by) {
 }
 
 function rates(chart) {
-  const shown = chart.traces.filter((trace) => !hidden.has(trace.contender));
   const values = chart.traces.flatMap((trace) => trace.y).filter((y) => y !== null);
   const scale = chart.log ? Math.log10 : (y) => y;
   const [low, high] = [Math.min(...values), Math.max(...values)].map(scale);
@@ -90,15 +89,15 @@ function rates(chart) {
   const range = [low - margin, high + margin];
   const edge = chart.goal === "max" ? range[0] : range[1]; // where what diverged is marked
   const ground = chart.log ? 10 ** edge : edge;
-  const lines = shown.map((trace) => line(trace.contender, {
+  const lines = chart.traces.map((trace) => line(trace.contender, {
     mode: "lines+markers", x: trace.x, y: trace.y,
     marker: { opacity: 1, size: trace.x.map((lr) => (lr === trace.chosen ? 11 : 5)), line: { width: 1, color: variable("--ground") } },
     hovertemplate: "<b>%{fullData.name}</b>: %{y:.5~g}<br>lr %{x:~g}<extra></extra>",
   }));
-  const lost = shown.map((trace) => {
+  const lost = chart.traces.map((trace) => {
     const at = trace.x.filter((_, i) => trace.y[i] === null);
     return line(trace.contender, {
-      mode: "markers", x: at, y: at.map(() => ground), cliponaxis: false,
+      mode: "markers", showlegend: false, x: at, y: at.map(() => ground), cliponaxis: false,
       marker: { symbol: "x-thin", size: 8, line: { width: 2, color: colour(trace.contender) } },
       hovertemplate: "<b>%{fullData.name}</b><br>lr %{x:~g}: diverged or pruned<extra></extra>",
     });
@@ -106,17 +105,6 @@ function rates(chart) {
   // Powers are written larger than other ticks.
   const x = { ...axis("learning rate", "log"), dtick: 1, exponentformat: "power", tickformat: "", tickfont: { size: 10 } };
   return { data: [...lines, ...lost], x, y: { ...axis(chart.y, chart.log ? "log" : "linear"), range } };
-}
-
-function profile(chart) {
-  const shown = chart.traces.filter((trace) => !hidden.has(trace.contender));
-  const data = shown.map((trace) => {
-    const own = line(trace.contender, { x: trace.x, y: trace.y });
-    own.line.shape = "hv";
-    own.hovertemplate = "<b>%{fullData.name}</b><br>%{y:.0%} of tasks within τ = %{x:.3~g}<extra></extra>";
-    return own;
-  });
-  return { data, x: { ...axis("τ: times the steps of the quickest", "log"), nticks: 8 }, y: { ...axis("share of tasks"), range: [-0.03, 1.05], tickformat: ".0%" } };
 }
 
 function axis(title, type = "linear") {
@@ -130,12 +118,14 @@ function axis(title, type = "linear") {
 
 async function draw(figure) {
   const state = charts.get(figure);
-  const { data, x, y } = { curves, rates, profile }[state.chart.kind](state.chart, state.x);
+  const { data, x, y } = { curves, rates }[state.chart.kind](state.chart, state.x);
   // Heaviest last, so that it lies on top.
   data.sort((a, b) => (a.line.width ?? 0) - (b.line.width ?? 0));
   const layout = {
-    margin: { l: 8, r: 12, t: 8, b: 8 }, showlegend: false, hovermode: "closest",
-    dragmode: state.zoom ? "zoom" : false, xaxis: x, yaxis: y,
+    margin: { l: 8, r: 12, t: 8, b: 8 }, hovermode: "closest",
+    // Whatever is drawn anew, a reader's choice of contenders and place stays.
+    uirevision: state.x, legend: { orientation: "h", y: -0.2, traceorder: "grouped", tracegroupgap: 0, itemwidth: 30 }, showlegend: true,
+    dragmode: coarse.matches ? false : "zoom", xaxis: x, yaxis: y,
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: variable("--text") },
     hoverlabel: { bgcolor: variable("--raised"), bordercolor: variable("--line"), font: { color: variable("--text") }, align: "left" },
@@ -154,38 +144,22 @@ function press(button, pressed) {
   button.setAttribute("aria-pressed", String(pressed));
 }
 
+// A chart over steps is one over seconds too, if all runs were timed.
 function tools(figure) {
   const state = charts.get(figure);
-  const row = figure.querySelector(".tools");
-  const add = (text, act, pressed) => {
-    const button = document.createElement("button");
+  if (state.chart.kind !== "curves" || !state.chart.traces.every((trace) => trace.seconds)) return;
+  const buttons = ["steps", "seconds"].map((by) => {
+    const button = element("button", by === "steps" ? "by steps" : "by time");
     button.type = "button";
-    button.textContent = text;
-    if (pressed !== undefined) press(button, pressed);
-    button.addEventListener("click", () => act(button));
-    row.append(button);
-    return button;
-  };
-  if (state.chart.kind === "curves" && state.chart.traces.every((trace) => trace.seconds)) {
-    const choose = (by) => {
+    press(button, by === state.x);
+    button.addEventListener("click", () => {
       state.x = by;
-      press(steps, by === "steps");
-      press(seconds, by === "seconds");
+      for (const one of buttons) press(one, one === button);
       draw(figure);
-    };
-    const steps = add("by steps", () => choose("steps"), true);
-    const seconds = add("by time", () => choose("seconds"), false);
-  }
-  // On a touch screen dragging scrolls the page unless asked to zoom.
-  add("drag to zoom", (button) => {
-    state.zoom = !state.zoom;
-    press(button, state.zoom);
-    draw(figure);
-  }, state.zoom);
-  if (state.chart.kind === "curves") {
-    add("all values", async () => (await plotly()).relayout(figure.querySelector(".plot"), { "xaxis.autorange": true, "yaxis.autorange": true }));
-  }
-  add("reset", () => draw(figure));
+    });
+    return button;
+  });
+  figure.querySelector(".tools").append(...buttons);
 }
 
 const seen = new IntersectionObserver((entries) => {
@@ -198,15 +172,14 @@ const seen = new IntersectionObserver((entries) => {
 }, { rootMargin: "300px" });
 
 for (const figure of document.querySelectorAll("figure.chart")) {
-  charts.set(figure, { chart: content.charts[figure.dataset.chart], x: "steps", zoom: !coarse.matches, drawn: false });
+  charts.set(figure, { chart: content.charts[figure.dataset.chart], x: "steps", drawn: false });
   tools(figure);
   seen.observe(figure);
 }
 
-function redraw() {
+dark.addEventListener("change", () => {
   for (const [figure, state] of charts) if (state.drawn) draw(figure);
-}
-dark.addEventListener("change", redraw);
+});
 
 // ---- Samples
 
@@ -237,37 +210,6 @@ for (const part of document.querySelectorAll(".samples")) {
   if (!slider) continue;
   slider.addEventListener("input", () => go(part, Number(slider.value)));
   part.querySelector(".steps").hidden = false;
-}
-
-// ---- Contenders
-
-function chips() {
-  for (const chip of document.querySelectorAll("[data-contender]")) press(chip, !hidden.has(chip.dataset.contender));
-  for (const figure of document.querySelectorAll("[data-of]")) figure.hidden = hidden.has(figure.dataset.of);
-}
-
-bar?.addEventListener("click", (event) => {
-  const chip = event.target.closest("button");
-  if (!chip) return;
-  const { contender, show } = chip.dataset;
-  const names = Object.keys(content.looks);
-  if (show) {
-    hidden.clear();
-    if (show === "few") for (const name of names) if (!content.few.includes(name)) hidden.add(name);
-  } else if (!hidden.delete(contender)) {
-    hidden.add(contender);
-  }
-  chips();
-  redraw();
-});
-chips();
-
-// What a link leads to, and the slider of samples, must not lie under the bar of contenders, however
-// many rows that has.
-if (bar) {
-  new ResizeObserver(() => {
-    document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`);
-  }).observe(bar);
 }
 
 // ---- The runs behind a cell

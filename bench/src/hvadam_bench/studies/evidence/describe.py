@@ -209,7 +209,7 @@ def _describe_runs(one: ContenderRuns, task: TaskResults) -> Plain:
     values = [statistics.final(run, task.metric) for run in runs]
     middle = statistics.summarize(values)
     rated = [run for run in one.tuning if "lr" in run.config.options]
-    rates = statistics.sensitivity(rated, task.metric).values if rated else {}
+    rates = statistics.by_rate(rated, task.metric) if rated else {}
     decays = {decay for run in runs for decay in run.decay.values()}
     words = {one.kind if one.kind == "none" else f"{one.kind} {one.value:g}" for one in decays}
     others = {name for run in runs for name in run.test} - {task.metric.name, judging.ARRIVED.name}

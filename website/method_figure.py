@@ -1,6 +1,6 @@
 """The figure that explains the method: the line, the foot, and the two parts of the step.
 
-    python -m hvadam_bench.pages.method docs/figures
+    python website/method_figure.py docs/figures
 
 writes it for light and for dark ground. What it shows is computed: the left
 half is the second step in the valley of the paper's Fig. 3, the right half a step further on.

@@ -9,8 +9,7 @@ from made_records import made_record
 
 from hvadam_bench.analysis.grouping import group
 from hvadam_bench.analysis.judging import judge_against
-from hvadam_bench.pages.report.tables import ablation, results
-from hvadam_bench.pages.standings import standings
+from hvadam_bench.pages.standings import ablation, results, standings
 from hvadam_bench.pages.tables import Table
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Store
@@ -68,7 +67,6 @@ def test_the_ablation_is_corrected_for_its_levels_on_both(store: Store) -> None:
     reading = told(store, levels, 5)
     [task] = group(store)
     page = ablation(task)
-    assert page is not None
     heads = ("test accuracy, %", "against", "n")
     shown = columns(page, *heads)
     assert columns(standings(reading), *heads) == {

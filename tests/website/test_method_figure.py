@@ -5,10 +5,11 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import method_figure as method
 import numpy as np
 import pytest
 
-from hvadam_bench.pages import method, palette
+from hvadam_bench.pages import palette
 
 
 def test_the_foot_is_the_nearest_point_of_the_line() -> None:
