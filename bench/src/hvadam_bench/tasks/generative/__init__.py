@@ -11,7 +11,8 @@ def _task(name: str, builder: tuple[str, ...], **about: Any) -> Task:
     """Return a task, given the module and the class that build it and what that takes first."""
     module, *function = builder
     usual = {"name": name, "metric": "frechet", "goal": "min"}
-    return Task(**usual, build=built_by(f"{__name__}.{module}", *function), **about)
+    build = built_by(f"{__name__}.{module}", *function)
+    return Task(**{**usual, "build": build, **about})
 
 
 def _wgan(
@@ -141,4 +142,20 @@ TASKS = [
         published_from="They are the paper's appendix G, which says nothing of learning rates, "
         "iterations, samples and sampling steps: ours are those of the code that it names.",
     ),
+]
+
+TASKS += [
+    _task(
+        "ring_gan",
+        ("ring", "RingGANProblem"),
+        title="Small GAN on a ring of eight heaps",
+        source="extra",
+        metric="loss",
+        scales=scales(
+            {"width": 32, "latent": 4, "batch_size": 64, "steps": 1000, "warmup": 0.05},
+            smoke={"width": 16, "batch_size": 32, "steps": 60},
+        ),
+        stream=True,
+        evaluations=5,
+    )
 ]
