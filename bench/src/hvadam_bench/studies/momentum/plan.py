@@ -63,7 +63,7 @@ PROBLEMS = (
     Problem("large_batches", "noisy", 1e-2, "digits_normed_cnn", {"batch_size": 256, "epochs": 40}),
     Problem("rough_transformer", "noisy", 1e-2, "pydoc_transformer", _GPT),
     Problem("deep_linear_batches", "noisy", 1e-2, "deep_linear", {"batch": 16}),
-    Problem("ring_gan", "noisy", 1e-3),
+    Problem("ring_gan", "noisy", 3e-3),
     Problem("tiny_batches", "noisy", 1e-2, "pydoc_gru", {"batch_size": 4, "epochs": 1}),
 )
 # Of the first stage: four of each half, old and new, the cheaper ones.

@@ -15,7 +15,7 @@ from hvadam_bench.tasks._schedules import AnnealedProblem
 from hvadam_bench.tasks._seeds import seeded, seeded_generator
 from hvadam_bench.tasks._spec import Settings, Split, Update
 
-HEAPS, SPREAD = 8, 0.1  # on the unit circle; the standard deviation of each
+HEAPS, RADIUS, SPREAD = 8, 2.0, 0.2  # around the ring; the standard deviation of each
 EVALUATED = 500  # points
 
 
@@ -66,7 +66,7 @@ class RingGANProblem(AnnealedProblem):
     def _draw(self, count: int, *key: object) -> RingBatch:
         generator = seeded_generator("ring", *key)
         angles = torch.randint(HEAPS, (count,), generator=generator) * (2 * math.pi / HEAPS)
-        centres = torch.stack([angles.cos(), angles.sin()], 1)
+        centres = RADIUS * torch.stack([angles.cos(), angles.sin()], 1)
         real = centres + SPREAD * torch.randn(count, 2, generator=generator)
         return RingBatch(real, torch.randn(count, self.latent, generator=generator))
 
