@@ -107,7 +107,8 @@ def measure(plan: Plan, place: Place) -> dict[str, Momentum]:
     for stage in plan.stages:
         if stage.name in plan.run:
             contests = [stage.contest(one, candidates) for one in stage.problems]
-            place.sweep([Sweep([one], store, FOLDER, Costs(store)) for one in contests])
+            costs = Costs(store)
+            place.sweep([Sweep([one], store, FOLDER, costs) for one in contests])
         candidates = going_on(score_stage(stage, candidates, Ledger(store)), candidates)
         if not candidates:
             break
