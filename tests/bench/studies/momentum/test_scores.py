@@ -82,6 +82,15 @@ def test_a_momentum_near_the_best_of_both_halves_is_frozen() -> None:
     assert set(found.ahead_of_all) == {one.name for one in PROBLEMS if one.kind == "smooth"}
 
 
+def test_the_page_names_what_is_frozen(tmp_path: Path) -> None:
+    found = Momentum({"torch": "2"}, 7200.0, 3, (), judge(endings()), OURS)
+    text = page.render({"momentum": found}, tmp_path)[0].read_text()
+    assert "**Zigzag (nu 0.5) meets all the rules.**" in text
+    assert "20 ahead, 0 behind: met" in text
+    assert "3 runs, of 2.0 hours" in text
+    assert page.render({}, tmp_path) == []
+
+
 @pytest.mark.parametrize(
     ("ours", "failed"),
     [
