@@ -38,8 +38,8 @@ CHOICES = {
 }
 OWN = ("lr", "weight_decay")  # what groups may differ in
 VECTORS = ("exp_avg", "hidden", "exp_avg_var")
-# Of a scope: the meter's scalars, the sum of zigzags that the average is made of, what is held, and
-# the shares of the way that momentum and hidden step have gone.
+# A scope keeps the meter's scalars, the sum of zigzags that the average is made of, what is held,
+# and the shares of the way that the momentum and the hidden step have gone.
 FIELDS = (*meter.FIELDS, "zigzag_total", "held", "share", "hidden_share")
 INITIAL = (*meter.INITIAL, 0.0, 0.0, 0.0, 0.0)
 READINGS, ZIGZAG = meter.FIELDS.index("readings"), meter.FIELDS.index("zigzag")

@@ -66,7 +66,7 @@ PROBLEMS = (
     Problem("ring_gan", "noisy", 3e-3),
     Problem("tiny_batches", "noisy", 1e-2, "pydoc_gru", {"batch_size": 4, "epochs": 1}),
 )
-# Of the first stage: four of each half, old and new, the cheaper ones.
+# The first stage has four of each half, old and new, most of them cheap.
 FEW = (
     *("heat_pinn", "digits_autoencoder", "deep_linear", "tensor_decomposition"),
     *("digits_normed_cnn", "pydoc_gru", "large_batches", "deep_linear_batches"),
