@@ -61,7 +61,7 @@ def endings(factors: Factors = FIELD, **own: tuple[float, ...]) -> list[Ending]:
             if name == OURS and problem.name in own:
                 losses = own[problem.name]
             about = (problem.name, problem.kind, 1.25 if smooth else 1.005)
-            found.append(Ending(*about, name, name != OURS, 0.01, False, losses, 1.0))
+            found.append(Ending(*about, name, name != OURS, 0.01, False, losses))
     return found
 
 

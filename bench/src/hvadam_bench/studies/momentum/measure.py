@@ -39,7 +39,6 @@ class Ending:
     lr: float  # that tuning chose
     at_edge: bool  # whether that is still the lowest or the highest rate tried
     losses: tuple[float, ...]  # by seed; infinite where a run diverged
-    seconds: float  # of all its runs there
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,8 @@ def measure(plan: Plan, place: Place) -> dict[str, Momentum]:
             contests = [stage.contest(one, candidates) for one in stage.problems]
             costs = Costs(store)
             place.sweep([Sweep([one], store, FOLDER, costs) for one in contests])
-        candidates = going_on(score_stage(stage, candidates, Ledger(store)), candidates)
+        kept = score_stage(stage, candidates, Ledger(store)).kept
+        candidates = [one for one in candidates if one.entrant in kept]
         if not candidates:
             break
     return {FOLDER: score(plan, store)}
@@ -121,7 +121,7 @@ def score(plan: Plan, store: Store) -> Momentum:
     candidates: Sequence[Entry] = plan.candidates
     for stage in plan.stages:
         found.append(score_stage(stage, candidates, ledger))
-        candidates = going_on(found[-1], candidates)
+        candidates = [one for one in candidates if one.entrant in found[-1].kept]
         if not candidates:
             break
     verdicts: tuple[Verdict, ...] = ()
@@ -139,11 +139,6 @@ def score(plan: Plan, store: Store) -> Momentum:
         verdicts,
         min(passing, key=lambda name: scores[name], default=""),
     )
-
-
-def going_on(stage: StageScores, candidates: Sequence[Entry]) -> list[Entry]:
-    """Return the candidates that a stage keeps."""
-    return [one for one in candidates if one.entrant in stage.kept]
 
 
 def score_stage(stage: Stage, candidates: Sequence[Entry], ledger: Ledger) -> StageScores:
@@ -278,5 +273,4 @@ def _ending(problem: Problem, arm: Arm, fixed: bool, ledger: Ledger) -> Ending |
         tuned.best["lr"],
         tuned.best["lr"] in (min(rates), max(rates)),
         tuple(losses),
-        sum(run.train_seconds + run.evaluation_seconds for run in (*tuned.runs, *runs)),
     )
