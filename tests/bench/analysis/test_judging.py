@@ -13,7 +13,7 @@ from hvadam_bench.analysis.grouping import TaskResults, group
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.records import Record
 from hvadam_bench.studies.evidence import plan as evidence
-from hvadam_bench.studies.step_rule import plan as step_rule
+from hvadam_bench.studies.momentum.plan import PROBLEMS
 
 SEEDS = range(10)
 SMOOTH = Scale("factor", 1.25)
@@ -53,7 +53,7 @@ def test_verdicts_are_paired_by_seed_and_corrected_for_the_field() -> None:
 
 def test_a_task_says_what_matters_or_its_kind_does() -> None:
     assert judging.scale_of(results(runs("adam", 1.0))) == Scale("factor", 1.005)
-    for smooth in (*evidence.SMOOTH, *step_rule.SMOOTH):
+    for smooth in (*evidence.SMOOTH, *(one.task_name for one in PROBLEMS if one.kind == "smooth")):
         own = [replace(one, config=replace(one.config, task=smooth)) for one in runs("adam", 1.0)]
         assert judging.scale_of(results(own)) == SMOOTH
     for minibatch in evidence.MINIBATCH:

@@ -59,7 +59,7 @@ def test_demo_draws_trains_and_writes_a_report(
         (["speed", "--jax", "--growth"], ["one of --jax, --growth"]),
         (["evidence", "--parts", "noises"], ["part", "'noises'", "'noise'"]),
         (["evidence", "--steps", "tables"], ["step", "'tables'", "baselines, times, evidence"]),
-        (["study", "step_rule", "--stages", "4"], ["stage", "4", "step_rule_1"]),
+        (["study", "momentum", "--stages", "4"], ["stage", "4", "1, 2, 3"]),
         (["info", "more"], ["more"]),
     ],
     ids=" ".join,

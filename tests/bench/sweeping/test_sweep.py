@@ -155,6 +155,16 @@ def test_rungs_rise_by_three_and_ten(first: float, rung: int, fineness: int) -> 
     assert ladder(first, rung * fineness, fineness) == pytest.approx(ladder(first, rung), rel=1e-2)
 
 
+def test_a_finer_grid_is_finer_for_everyone_and_grows_by_its_own_steps(store: Store) -> None:
+    [adam] = Contest("digits_mlp", [Entry("adam")], trials=3, fineness=2).arms()
+    assert sorted(one.options["lr"] for one in adam.trials) == [5.48e-4, 1e-3, 1.73e-3]
+    study = Contest("digits_mlp", [Entry("adam")], trials=3, fineness=2, seeds=1)
+    sweep, _ = run(study, store, peak(3e-3))
+    [arm] = study.arms()
+    tried = sorted(one.options["lr"] for one in arm.tuned(sweep.ledger).trials)
+    assert tried == [5.48e-4, 1e-3, 1.73e-3, 3e-3, 5.48e-3]
+
+
 def test_the_winner_is_judged_by_seeds_nobody_tuned_on(store: Store) -> None:
     study = Contest("digits_mlp", [Entry("adam"), Entry("sgd")], tuning_seeds=2, seeds=4)
     sweep, engine = run(study, store, peak(3e-3))

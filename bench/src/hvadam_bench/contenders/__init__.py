@@ -34,15 +34,16 @@ OURS, REFERENCE = "hvadam", "adam"
 ABLATION = ("hvadam0", "hvadam1", "hvadam2")
 # Adam and those that change its averages or its decay, not its kind of step.
 ADAM_FAMILY = ("adam", "adamw", "nadam", "radam", "yogi", "adabound", "adabelief")
-# Candidates for another step along the hidden vector: many contenders under one name.
-TRIAL = "hvadam_trial"
+
+# Candidates of an experiment: many contenders under one name.
+TRIAL = "zigzag"
 
 # The order of tables and legends. A file that is not named here is listed after these.
 ORDER = (
     *("sgd", "sgd_ema", "adam", "adamw", "nadam", "rmsprop", "radam", "msvag", "yogi", "adabound"),
     *("fromage", "adabelief", "adai", "padam", "swa", "lookahead", "lookaround", "lion", "muon"),
-    *("schedule_free_adamw", "ademamix", "hvadam", "hvadam0", "hvadam1", "hvadam2"),
-    "hvadam_trial",
+    *("schedule_free_adamw", "ademamix", "qhadam", "hvadam", "hvadam0", "hvadam1", "hvadam2"),
+    "zigzag",
     *("lbfgs", "adam_lbfgs", "hvadam_lbfgs"),
 )
 _REGISTRY = Registry("contender", __name__, "SPEC", OptimizerSpec, ORDER)

@@ -77,6 +77,7 @@ class Contest:
         budget: "equal" for as many trials each; "published" to repeat what a paper did, where one
             entry may search and another take its options from the literature.
         trials: Learning rates for the entry with the most axes. With 1 nobody tunes.
+        fineness: Into how many a step of about 3 between learning rates is cut, the same for all.
         tuning_seeds: Runs of each trial.
         choice: "best" for the trial that ended best; "plateau" for the middle of the rates that tie
             with it, as `plateau_options` tells them.
@@ -96,6 +97,7 @@ class Contest:
     tuning_settings: Mapping[str, Any] = field(default_factory=dict)
     budget: Literal["equal", "published"] = "equal"
     trials: int = 7
+    fineness: int = 1
     tuning_seeds: int = 1
     choice: Literal["best", "plateau"] = "best"
     split_error: float = 0.0
@@ -256,7 +258,7 @@ class Arm:
         return list(itertools.islice(trials, count))
 
     def _rate(self, rung: int) -> float:
-        return ladder(self._first, rung, self.fineness)
+        return ladder(self._first, rung, self.fineness * self.contest.fineness)
 
     def _config(
         self, options: Mapping[str, Any], seed: int, settings: Mapping[str, Any]

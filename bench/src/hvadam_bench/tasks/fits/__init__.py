@@ -6,7 +6,7 @@ the others also tell whether a run has arrived at a solution. Only `siren_image`
 
 from __future__ import annotations
 
-from hvadam_bench.tasks._spec import family, scales
+from hvadam_bench.tasks._spec import Settings, Task, family, scales
 
 _task = family(__name__, metric="loss", smallest=1.25)
 
@@ -93,5 +93,48 @@ TASKS = [
             {"size": 256, "width": 256, "steps": 15_000, "arrived": 40.0},
         ),
         evaluations=30,
+    ),
+]
+
+
+def _valley(name: str, title: str, laptop: Settings, smoke: Settings) -> Task:
+    """Return a task of `valleys`; they were chosen to choose a momentum on."""
+    laptop, smoke = {**laptop, "warmup": 0.02}, {**smoke, "steps": 60}
+    return _task(name, title, f"valleys.{name}", scales=scales(laptop, smoke), evaluations=5)
+
+
+TASKS += [
+    _valley(
+        "deep_linear",
+        "Deep linear network",
+        {
+            **{"width": 16, "layers": 5, "examples": 256, "condition": 100.0, "batch": None},
+            "steps": 2000,
+        },
+        {"width": 4, "layers": 2, "examples": 32, "condition": 4.0},
+    ),
+    _valley(
+        "rosenbrock_chain",
+        "Rosenbrock's valley in many dimensions",
+        {"size": 60, "steps": 1500},
+        {"size": 6},
+    ),
+    _valley(
+        "phase_retrieval",
+        "A signal from the squares of its sums",
+        {"size": 80, "measured": 480, "spread": 1000.0, "steps": 600},
+        {"size": 6, "measured": 40, "spread": 2.0},
+    ),
+    _valley(
+        "tensor_decomposition",
+        "Factors of a cube, nearly parallel",
+        {"size": 15, "rank": 5, "alike": 0.8, "steps": 3000},
+        {"size": 4, "rank": 2, "alike": 0.3},
+    ),
+    _valley(
+        "adding_rnn",
+        "Recurrent network that adds, full batch",
+        {"sequences": 400, "length": 16, "hidden": 16, "steps": 600},
+        {"sequences": 20, "length": 4, "hidden": 8},
     ),
 ]

@@ -138,3 +138,18 @@ TASKS = [
         "iterations, samples and sampling steps: ours are those of the code that it names.",
     ),
 ]
+
+TASKS += [
+    _task(
+        "ring_gan",
+        "Small GAN on a ring of eight heaps",
+        "ring.RingGANProblem",
+        metric="loss",
+        scales=scales(
+            {"width": 32, "latent": 4, "batch_size": 64, "steps": 1000, "warmup": 0.05},
+            smoke={"width": 16, "batch_size": 32, "steps": 60},
+        ),
+        stream=True,
+        evaluations=5,
+    )
+]
