@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hvadam_bench.pages.rendering import render as render_template
-from hvadam_bench.pages.report.tables import ablation
-from hvadam_bench.pages.report.tables import results as ended
+from hvadam_bench.pages.standings import ablation
+from hvadam_bench.pages.standings import results as ended
 from hvadam_bench.pages.tables import Table
 from hvadam_bench.running.files import write_atomically
 from hvadam_bench.running.records import Store
@@ -44,7 +44,8 @@ def measure(plan: Sequence[Recipe], place: Place) -> dict[str, Paper]:
     panels: list[dict[str, Any]] = []
     for what, sweep in sweeps:
         for task in (found.results for found in sweep.results() if found.results):
-            table = ablation(task) or ended(task)
+            levels = ablation(task)
+            table = levels if levels.rows else ended(task)
             rows = [[cell.text for cell in row] for row in table.cells]
             shown = {"heads": list(table.heads), "rows": rows, "reading": table.reading}
             panels.append({"reproduces": what, "title": task.title, **shown})
