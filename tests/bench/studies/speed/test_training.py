@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import pytest
 import torch
+from made_timings import TINY
 from torch import nn
 
 from hvadam_bench.running.config import RunConfig
 from hvadam_bench.running.training import Training
-from hvadam_bench.studies.speed import training
+from hvadam_bench.studies.speed import jax_steps, training
 from hvadam_bench.studies.speed.contenders import ADAM, ADAMW, TRAINED, Contender
 from hvadam_bench.studies.speed.page import table
 from hvadam_bench.studies.speed.plan import Plan
@@ -137,3 +139,23 @@ def test_overheads_are_quartiles_of_the_blocks_and_the_ratio_of_the_sums() -> No
         ["clock", "50.00 ms", "3.000 (2.500 to 3.500)", "3.000", "3"],
         ["CPU", "1000.00 ms", "1.000 (1.000 to 4.000)", "3.000", "3"],
     ]
+
+
+# Step times in JAX: what is timed versus what. No test looks at a real time.
+@pytest.mark.slow
+def test_everyone_steps_as_often_and_is_timed_versus_adam() -> None:
+    ticks = count()
+    told: list[float] = []
+    found = jax_steps.benchmark(
+        Plan("speed-jax", (TINY,), rounds=2, group_seconds=0.0),
+        lambda doing, share: told.append(share),
+        clock=lambda: float(next(ticks)),
+    )
+    assert found["versions"].keys() == {"jax", "optax"}
+    [measured] = found["shapes"]
+    assert [row["contender"] for row in measured["results"]] == ["HVAdam", "Adam", "AdaBelief"]
+    for row in measured["results"]:
+        assert row["seconds"] == row["reference_seconds"] == [1.0, 1.0]
+        assert row["compile_seconds"] > 0
+        assert row["temporary_bytes"] >= 0
+    assert sum(told) == pytest.approx(1.0)
