@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from hvadam import HVAdam
 from hvadam.torch import kernels
 
 AVAILABLE = [name for name, kernel in kernels.KERNELS.items() if kernel.available() is None]
@@ -40,3 +42,28 @@ def feed(optimizer: torch.optim.Optimizer, steps: Iterable[int]) -> None:
     for step in steps:
         set_grads([p for group in optimizer.param_groups for p in group["params"]], step)
         optimizer.step()
+
+
+# Small trained optimizers and their state dicts.
+TENSORS = ("exp_avg", "hidden", "exp_avg_var")
+
+StateDict = dict[str, Any]
+
+
+def two_groups(model: nn.Module) -> list[dict[str, Any]]:
+    """Return the first parameter and the others as two groups, the second with weight decay."""
+    first, *others = model.parameters()
+    return [{"params": [first]}, {"params": others, "weight_decay": 0.1}]
+
+
+def trained(build: Build, train: Train, **options: Any) -> tuple[nn.Module, HVAdam]:
+    """Return a model and its optimizer after five steps."""
+    model = build()
+    optimizer = HVAdam(two_groups(model), **options)
+    train(model, optimizer, range(5))
+    return model, optimizer
+
+
+def saved(build: Build, train: Train, **options: Any) -> StateDict:
+    """Return a copy of the state dict of an optimizer after five steps."""
+    return copy.deepcopy(trained(build, train, **options)[1].state_dict())

@@ -12,7 +12,7 @@ from zlib import crc32
 
 import pytest
 from interrupted import KilledError, Killer
-from made_engines import Inline
+from made_sweeps import Inline
 
 from hvadam.__main__ import main
 from hvadam_bench import contenders, tasks

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from made_checkpoints import two_groups
-from made_parameters import SCOPES, Build, Same, Train
+from made_parameters import SCOPES, Build, Same, Train, two_groups
 from torch import nn
 from torch.optim.lr_scheduler import OneCycleLR
 

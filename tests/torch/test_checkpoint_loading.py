@@ -8,8 +8,18 @@ from typing import Any
 
 import pytest
 import torch
-from made_checkpoints import TENSORS, StateDict, saved, trained, two_groups
-from made_parameters import AVAILABLE, SCOPES, Build, Same, Train
+from made_parameters import (
+    AVAILABLE,
+    SCOPES,
+    TENSORS,
+    Build,
+    Same,
+    StateDict,
+    Train,
+    saved,
+    trained,
+    two_groups,
+)
 from torch import Tensor, nn
 
 from hvadam import HVAdam

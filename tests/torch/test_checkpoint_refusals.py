@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from made_checkpoints import TENSORS, StateDict, saved, trained, two_groups
-from made_parameters import Build, Same, Train
+from made_parameters import TENSORS, Build, Same, StateDict, Train, saved, trained, two_groups
 
 from hvadam import HVAdam
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_files import as_binary, as_idx, pictures
+from made_problems import as_binary, as_idx, pictures
 from PIL import Image
 
 from hvadam_bench import data

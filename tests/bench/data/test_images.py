@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_files import as_binary, as_idx, pictures
+from made_problems import as_binary, as_idx, pictures
 
 from hvadam_bench import data, tasks
 from hvadam_bench.data import DataError, File, images

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from made_engines import Inline, Instant, peak
+from made_sweeps import Inline, Instant, peak
 from rich.console import Console
 
 from hvadam_bench.analysis.grouping import group

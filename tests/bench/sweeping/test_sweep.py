@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_engines import Inline, Instant, peak
 from made_records import made_record
+from made_sweeps import Inline, Instant, peak
 
 from hvadam_bench import contenders, tasks
 from hvadam_bench.analysis.grouping import ContenderRuns, group

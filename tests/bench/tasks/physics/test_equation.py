@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from made_derivatives import by_inputs
+from made_problems import by_inputs
 from torch import Tensor, nn
 
 from hvadam_bench.tasks._perceptron import tanh_mlp

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from made_derivatives import by_inputs
-from made_problems import smoke, train
+from made_problems import by_inputs, smoke, train
 from scipy.integrate import solve_ivp
 
 from hvadam_bench import tasks
