@@ -11,6 +11,8 @@ from typing import ClassVar
 import pytest
 
 from hvadam_bench.studies._results import from_json, to_json
+from hvadam_bench.studies.scaling import page as scaling
+from hvadam_bench.studies.speed.contenders import ADAM, EXACT
 
 
 @dataclass(frozen=True)
@@ -64,3 +66,13 @@ def test_another_form_is_refused_with_its_fields(plain: dict[str, object]) -> No
 def test_tuples_have_their_length() -> None:
     with pytest.raises(ValueError, match="ends"):
         from_json(Inner, {"values": [], "ends": [1, "x", 2]})
+
+
+# The worked example beside what the speed study counts.
+def test_the_worked_example_moves_what_the_speed_study_counts() -> None:
+    worked = {one.name: one for one in scaling.WORKED}
+    for name, streams in (("AdamW", ADAM), ("HVAdam", EXACT)):
+        assert worked[name].moved() == streams.bytes(worked[name].state)
+    assert worked["HVAdam, bfloat16 state"].moved() == EXACT.bytes(6)
+    seconds = worked["AdamW"].seconds(scaling.BANDWIDTH / 28)
+    assert seconds == pytest.approx(1.0)
