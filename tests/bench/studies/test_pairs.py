@@ -11,7 +11,6 @@ from hvadam_bench.studies._pairs import (
     MOST_STEPS,
     Field,
     Pair,
-    Paired,
     Quartiles,
     no_garbage_collection,
     race,
@@ -24,12 +23,6 @@ def test_quartiles() -> None:
     assert Quartiles.of([5.0, 1.0, 2.0, 4.0, 3.0]) == Quartiles(2.0, 3.0, 4.0)
     assert Quartiles.of([1.0, 2.0]) == Quartiles(1.25, 1.5, 1.75)
     assert Quartiles.of([7.0]) == Quartiles(7.0, 7.0, 7.0)
-
-
-def test_ratios_are_within_a_round() -> None:
-    found = Paired((2.0, 4.0, 9.0), (1.0, 2.0, 3.0))
-    assert found.ratios == (2.0, 2.0, 3.0)
-    assert found.ratio == Quartiles(2.0, 2.0, 2.5)
 
 
 class Noted:

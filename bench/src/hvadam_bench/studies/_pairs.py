@@ -52,24 +52,6 @@ class Quartiles:
         return cls(*(float(q) for q in np.quantile(values, (0.25, 0.5, 0.75))))
 
 
-@dataclass(frozen=True)
-class Paired:
-    """The times of something and of its reference, an entry per round."""
-
-    seconds: tuple[float, ...]
-    reference_seconds: tuple[float, ...]
-
-    @property
-    def ratios(self) -> tuple[float, ...]:
-        """Return the time in that of the reference, per round."""
-        return divide(self.seconds, self.reference_seconds)
-
-    @property
-    def ratio(self) -> Quartiles:
-        """Return the quartiles of the ratios."""
-        return Quartiles.of(self.ratios)
-
-
 class Pair(NamedTuple, Generic[T]):
     """What is timed, and its reference: functions that run a group and return its times."""
 

@@ -1,6 +1,6 @@
 """Scikit-learn's digits, told apart, coded or drawn by small networks: they need no data files.
 
-The last three were chosen to choose a step on, with the other tasks of `step_rule`. No paper has
+The last three were made to compare candidates for a step (decision 32). No paper has
 any of these: where there is a "paper" scale it only trains longer.
 """
 

@@ -1,7 +1,7 @@
 """Fits of functions, matrices, pictures and equations: synthetic data, mostly without noise.
 
-Those that end at "loss" alone were chosen to choose a step on, with the other tasks of `step_rule`;
-the others also tell whether a run has arrived at a solution. Only `siren_image` is of a paper.
+Those that end at "loss" alone were made to compare candidates for a step (decisions 32 and 38);
+the others also report whether a run converged. Only `siren_image` is of a paper.
 """
 
 from __future__ import annotations

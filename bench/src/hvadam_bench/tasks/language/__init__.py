@@ -90,7 +90,7 @@ def _character_lstm(name: str, data: str, title: str) -> Task:
 def _small_pydoc(name: str, network: str, title: str, **sizes: Settings) -> Task:
     """Return the task of a small network on a few hundred small batches of Python's own help.
 
-    It was chosen to choose a step on, with the other tasks of `step_rule`.
+    It was made to compare candidates for a step (decision 32).
     """
     return _task(
         name,

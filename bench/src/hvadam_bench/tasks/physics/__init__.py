@@ -41,7 +41,7 @@ def _pinn(name: str, title: str, laptop: Settings, smoke: Settings, paper: Setti
 
 
 TASKS = [
-    # Chosen to choose a step on, with the other tasks of `step_rule`; no paper has it at this size.
+    # Made to compare candidates for a step (decision 32); no paper has it at this size.
     _task(
         "heat_pinn",
         "Physics-informed network for the heat equation",
