@@ -53,7 +53,8 @@ class LastStep(NamedTuple):
             return False
         reference, version = self.gradient
         first = next(p for _, params in self.moved for p in params)
-        return reference() is first.grad is not None and first.grad._version == version
+        grad = first.grad
+        return grad is not None and reference() is grad and grad._version == version
 
 
 @torch.no_grad()
@@ -101,13 +102,12 @@ def _scopes(optimizer: HVAdam, last: LastStep | None) -> dict[str, _Scope]:
         names = group.get("param_names")
         for j, p in enumerate(group["params"]):
             name = "global" if group["scope"] == "global" else f"group {i}"
-            scalars = group.get("scalars")
+            own: Any = group
             if group["scope"] == "tensor":
                 if not state.get(p):
                     continue
-                name = names[j] if names else f"group {i}, tensor {j}"
-                scalars = state[p]["scalars"]
-            scope = found.setdefault(name, _Scope(scalars, [], []))
+                name, own = names[j] if names else f"group {i}, tensor {j}", state[p]
+            scope = found.setdefault(name, _Scope(own["scalars"], [], []))
             if state.get(p):
                 scope.kept.append(state[p])
             if p in moved:
