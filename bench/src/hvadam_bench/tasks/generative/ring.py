@@ -74,8 +74,8 @@ def energy_distance(one: Tensor, other: Tensor) -> float:
     """Return 2E|X - Y| - E|X - X'| - E|Y - Y'| of two sets of points, 0 of equal ones.
 
     Example:
-        >>> energy_distance(torch.zeros(3, 2), torch.ones(4, 2) / 2**0.5)
-        2.0
+        >>> energy_distance(torch.zeros(3, 2), torch.tensor([[3.0, 4.0]]))
+        10.0
     """
     pairs = ((one, other), (one, one), (other, other))
     apart, within, beyond = (torch.cdist(a, b).mean().item() for a, b in pairs)
