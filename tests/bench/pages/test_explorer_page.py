@@ -176,7 +176,7 @@ def test_the_start_is_touched(explorer: Explorer) -> None:
     for kind in ("touchStart", "touchEnd"):
         points = [] if kind == "touchEnd" else [{"x": x - 60, "y": y + 60}]
         explorer.tab.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
-    assert explorer.tab.wait_for(f"{STATE}.x < -0.3", seconds=5)
+    assert explorer.tab.wait_for(f"{STATE}.x < -0.3", seconds=30)
 
 
 def test_the_keyboard_does_all(explorer: Explorer) -> None:
@@ -192,7 +192,7 @@ def test_the_keyboard_does_all(explorer: Explorer) -> None:
     assert explorer.settled(f"{STATE}.angle") == 46
     explorer.evaluate("document.activeElement.blur()")
     explorer.press(" ")
-    assert explorer.tab.wait_for("Page.isPlaying()", seconds=5)
+    assert explorer.tab.wait_for("Page.isPlaying()", seconds=30)
     explorer.press(" ")
     assert not explorer.evaluate("Page.isPlaying()")
 
