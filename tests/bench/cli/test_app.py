@@ -77,13 +77,18 @@ def complete(*words: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
-        (["sw"], ["sweep"]),
-        (["sweep", "dem"], ["demo"]),
-        (["sweep", "digits_m"], ["digits_mlp"]),
         (["run", "digits_"], [name for name in tasks.names() if name.startswith("digits_")]),
-        (["run", "digits_mlp", "adabe"], ["adabelief"]),
-        (["data", "get", "pyd"], ["pydoc"]),
         (["run", "--thr"], ["--threads"]),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                (["sw"], ["sweep"]),
+                (["sweep", "dem"], ["demo"]),
+                (["sweep", "digits_m"], ["digits_mlp"]),
+                (["run", "digits_mlp", "adabe"], ["adabelief"]),
+                (["data", "get", "pyd"], ["pydoc"]),
+            )
+        ),
     ],
     ids=lambda words: " ".join(words),
 )
