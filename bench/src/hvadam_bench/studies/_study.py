@@ -28,7 +28,7 @@ def ignore_progress(doing: str, share: float) -> None:
 
 def refuse_sweeps(sweeps: Sequence[Sweep]) -> bool:
     """Refuse to run sweeps, as most studies need none."""
-    raise NotImplementedError(f"Place: sweep must be given to run {len(sweeps)} sweeps.")
+    raise ValueError(f"Place: sweep must be given to run {len(sweeps)} sweeps, got none.")
 
 
 @dataclass(frozen=True)
